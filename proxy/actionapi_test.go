@@ -15,6 +15,13 @@ import (
 
 const pinnedHash = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
+// pinnedSpec is a version of the connector of callsSpec that no request on the wire can use.
+const pinnedSpec = `{"schema_version":"aileron.connector.v1",
+"connector":{"fqn":"github://acme/calls","version":"0.9.0"},
+"tools":[{"name":"calls","operations":[
+ {"name":"get","method":"GET","path":"/v0/things/{id}","hosts":["api.good.example"],"credential":"bearer"},
+ {"name":"mine","method":"GET","path":"/v0/things/mine","hosts":["api.good.example"],"credential":"bearer"}]}]}`
+
 // report is an action that pins the connector of pinnedSpec, which the wire does not use.
 const report = `+++
 [action]
@@ -98,7 +105,7 @@ func TestAnActionCallsExactlyWhatItPins(t *testing.T) {
 		row.Fields["step"] != float64(2) && row.Fields["step"] != 2 {
 		t.Errorf("the row is %+v", row)
 	}
-	d := w.plane.Describe()
+	d := w.describe()
 	if len(d.Actions) != 1 || d.Actions[0].Name != "report" || d.Actions[0].Inputs[0].Name != "id" ||
 		d.Connectors[0].Version != "1.0.0" {
 		t.Errorf("the session is described as %+v", d)
@@ -156,7 +163,7 @@ func TestAnActionThatUsesWhatItDoesNotListIsDenied(t *testing.T) {
 		w := newActions(t, file, hello)
 		text, why, got := w.run(`{"action":"report","args":{"id":"7"}}`)
 		row := w.last()
-		if why != string(reasonNotMatched) || got != boundary || row.Event != audit.EventOperationRejected ||
+		if why != string(ReasonNotMatched) || got != boundary || row.Event != audit.EventOperationRejected ||
 			row.Fields["action"] != "report" || row.Fields["boundary"] != boundary || len(w.requests()) != 0 {
 			t.Errorf("%s: %s %s: %s, %+v", boundary, why, got, text, row)
 		}

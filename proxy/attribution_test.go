@@ -26,27 +26,27 @@ func TestADenialNamesTheConnectorOfItsHost(t *testing.T) {
 	}{
 		"method":        {inside("PUT /v1/items HTTP/1.1\r\n" + host), "operation_not_matched"},
 		"query":         {inside("GET /v1/items?z=1 HTTP/1.1\r\n" + host), "query_not_declared"},
-		"path in doubt": {inside("GET /v1//items HTTP/1.1\r\n" + host), reasonMalformed},
+		"path in doubt": {inside("GET /v1//items HTTP/1.1\r\n" + host), ReasonMalformed},
 		"framing": {inside("POST /v1/items HTTP/1.1\r\n" + host +
-			"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"), reasonMalformed},
+			"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"), ReasonMalformed},
 		"a head too large": {inside("GET /v1/items HTTP/1.1\r\n" + host + "X: " + strings.Repeat("x", 70<<10) + "\r\n"),
-			reasonHeadTooLarge},
-		"another Host": {inside("GET /v1/items HTTP/1.1\r\nHost: evil.test\r\n"), reasonAuthority},
+			ReasonHeadTooLarge},
+		"another Host": {inside("GET /v1/items HTTP/1.1\r\nHost: evil.test\r\n"), ReasonAuthority},
 		"a WebSocket": {inside("GET /v1/echo HTTP/1.1\r\n" + host +
-			"Connection: Upgrade\r\nUpgrade: websocket\r\n"), reasonUpgrade},
+			"Connection: Upgrade\r\nUpgrade: websocket\r\n"), ReasonUpgrade},
 		"no such WebSocket": {inside("GET /none HTTP/1.1\r\n" + host + "Connection: Upgrade\r\nUpgrade: websocket\r\n"),
-			reasonUpgrade},
-		"a CONNECT inside": {inside("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n"), reasonMalformed},
-		"SNI":              {func() { w.shake("api.good.example", "evil.test", "x") }, reasonAuthority},
-		"no trust":         {func() { w.shake("api.good.example", "api.good.example", "") }, reasonTLSClient},
-		"no TLS":           {func() { w.shake("api.good.example", "-", "") }, reasonNotTLS},
+			ReasonUpgrade},
+		"a CONNECT inside": {inside("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n"), ReasonMalformed},
+		"SNI":              {func() { w.shake("api.good.example", "evil.test", "x") }, ReasonAuthority},
+		"no trust":         {func() { w.shake("api.good.example", "api.good.example", "") }, ReasonTLSClient},
+		"no TLS":           {func() { w.shake("api.good.example", "-", "") }, ReasonNotTLS},
 		"clear text":       {outside("GET http://api.good.example/v1/items HTTP/1.1\r\n" + host), spec403},
-		"https in clear":   {outside("GET https://api.good.example/v1/items HTTP/1.1\r\n" + host), reasonScheme},
+		"https in clear":   {outside("GET https://api.good.example/v1/items HTTP/1.1\r\n" + host), ReasonScheme},
 		"framing in clear": {outside("POST http://api.good.example/ HTTP/1.1\r\nContent-Length: x\r\n" + host),
-			reasonMalformed},
+			ReasonMalformed},
 		"CONNECT with a body": {outside("CONNECT api.good.example:443 HTTP/1.1\r\nContent-Length: 1\r\n" + host),
-			reasonMalformed},
-		"no token":     {func() { w.say("CONNECT api.good.example:443 HTTP/1.1\r\n" + host + "\r\n") }, reasonToken},
+			ReasonMalformed},
+		"no token":     {func() { w.say("CONNECT api.good.example:443 HTTP/1.1\r\n" + host + "\r\n") }, ReasonToken},
 		"another port": {func() { w.do("GET", "https://api.good.example:8443/", "") }, "host_not_allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,19 +89,19 @@ func TestTheHintNamesTheConnectorToBind(t *testing.T) {
 	g := *w.plane.grants.Load()
 	w.plane.SetGrants(&Grants{Index: g.Index, Scrub: g.Scrub})
 	_, body := w.do("GET", "https://api.good.example/v1/items", "")
-	if _, why := reason(t, body); why != reasonUnbound || !strings.Contains(body,
+	if _, why := reason(t, body); why != ReasonUnbound || !strings.Contains(body,
 		`aileron binding setup github://acme/tracker"`) {
 		t.Errorf("got %s", body)
 	}
 	bound := Bound{Binding: "bearer/tracker/test"}
 	x := &Exchange{row: audit.Row{Binding: bound.Binding}}
-	d := deny(reasonCredential, "the credential does not fit")
-	d.subject = x.subject(d.Reason)
-	if text := d.text(); !strings.HasSuffix(text, "aileron binding rebind bearer/tracker/test") {
+	d := ReasonCredential.Deny("the credential does not fit")
+	d.Subject = x.subject(d.Reason)
+	if text := d.Text(); !strings.HasSuffix(text, "aileron binding rebind bearer/tracker/test") {
 		t.Errorf("got %s", text)
 	}
-	for _, name := range []Reason{reasonUnbound, reasonCredential} {
-		if text := deny(name, "x").text(); strings.Contains(text, "%") {
+	for _, name := range []Reason{ReasonUnbound, ReasonCredential} {
+		if text := name.Deny("x").Text(); strings.Contains(text, "%") {
 			t.Errorf("%s: %s", name, text)
 		}
 	}

@@ -52,41 +52,41 @@ func TestWhatAnUpstreamDidInsteadOfRespondingIsNamed(t *testing.T) {
 		status int
 		reason Reason
 	}{
-		"SSH":           {write("SSH-2.0-OpenSSH_9.2\r\n"), 502, reasonUpstreamHTTP},
-		"bytes":         {write("\x00\x01\xff\xfe\x16\x03"), 502, reasonUpstreamHTTP},
-		"HTTP/2 to all": {write("\x00\x00\x00\x04\x00\x00\x00\x00\x00"), 502, reasonUpstreamHTTP},
-		"HTTP/0.9":      {write("<html>hello</html>"), 502, reasonUpstreamHTTP},
-		"no status":     {write("HTTP/1.1 fine\r\n\r\n"), 502, reasonUpstreamHTTP},
+		"SSH":           {write("SSH-2.0-OpenSSH_9.2\r\n"), 502, ReasonUpstreamHTTP},
+		"bytes":         {write("\x00\x01\xff\xfe\x16\x03"), 502, ReasonUpstreamHTTP},
+		"HTTP/2 to all": {write("\x00\x00\x00\x04\x00\x00\x00\x00\x00"), 502, ReasonUpstreamHTTP},
+		"HTTP/0.9":      {write("<html>hello</html>"), 502, ReasonUpstreamHTTP},
+		"no status":     {write("HTTP/1.1 fine\r\n\r\n"), 502, ReasonUpstreamHTTP},
 		"a field of 400 KB": {write("HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("0123456789", 40<<10)), 502,
-			reasonUpstreamHead},
+			ReasonUpstreamHead},
 		"fields without end": {func(c net.Conn) {
 			_, err := io.WriteString(c, "HTTP/1.1 200 OK\r\n")
 			for i := byte(0); err == nil; i++ {
 				_, err = io.WriteString(c, "X-"+string('a'+rune(i%26))+": "+strings.Repeat("more", int(i)+1)+"\r\n")
 			}
-		}, 502, reasonUpstreamHead},
+		}, 502, ReasonUpstreamHead},
 		"interim responses without end": {func(c net.Conn) {
 			for err := error(nil); err == nil; {
 				_, err = io.WriteString(c, "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
 			}
-		}, 502, reasonUpstreamHead},
+		}, 502, ReasonUpstreamHead},
 		"a head that stands still": {func(c net.Conn) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nX-Slow: ")
 			_, _ = c.Read(make([]byte, 1))
-		}, 504, reasonUpstreamSlow},
-		"nothing":               {func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }, 504, reasonTimeout},
-		"the end":               {func(c net.Conn) { _ = c.Close() }, 502, reasonUpstreamEnd},
-		"the end inside a head": {write("HTTP/1.1 200 OK\r\nContent-Le"), 502, reasonUpstreamEnd},
-		"a reset":               {reset, 502, reasonUpstreamRST},
+		}, 504, ReasonUpstreamSlow},
+		"nothing":               {func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }, 504, ReasonTimeout},
+		"the end":               {func(c net.Conn) { _ = c.Close() }, 502, ReasonUpstreamEnd},
+		"the end inside a head": {write("HTTP/1.1 200 OK\r\nContent-Le"), 502, ReasonUpstreamEnd},
+		"a reset":               {reset, 502, ReasonUpstreamRST},
 		"a reset inside a head": {func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 O"); reset(c) }, 502,
-			reasonUpstreamRST},
+			ReasonUpstreamRST},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, _ := speak(t, func(cfg *Config) {
 				switch c.reason {
-				case reasonTimeout:
+				case ReasonTimeout:
 					cfg.Upstream.ResponseHeader = 300 * time.Millisecond
-				case reasonUpstreamSlow: // the beginning of the head has come before
+				case ReasonUpstreamSlow: // the beginning of the head has come before
 					cfg.Upstream.ResponseHeader = 3 * time.Second
 				}
 			}, func(conn net.Conn, _ string) { c.say(conn) })
@@ -128,45 +128,45 @@ func TestWhatAnUpstreamOfHTTP2DidInsteadOfRespondingIsNamed(t *testing.T) {
 	}{
 		"HTTP/1.1": {func(c net.Conn, _ *http2.Framer, _ uint32) {
 			_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
-		}, reasonUpstreamHTTP},
+		}, ReasonUpstreamHTTP},
 		"bytes": {func(c net.Conn, _ *http2.Framer, _ uint32) {
 			_,
 				_ = io.WriteString(c, "\x7f\xff\xff garbage")
-		}, reasonUpstreamHTTP},
+		}, ReasonUpstreamHTTP},
 		"a frame of no stream": {func(_ net.Conn, fr *http2.Framer,
 			_ uint32) {
 			_ = fr.WriteRawFrame(http2.FrameData, 0, 0, []byte("x"))
-		}, reasonUpstreamHTTP},
+		}, ReasonUpstreamHTTP},
 		"a section of no HPACK": {func(_ net.Conn, fr *http2.Framer,
 			id uint32) {
 			respond(fr, id, []byte("\xff\xff\xff\xff\xff\xff"))
-		}, reasonUpstreamHTTP},
+		}, ReasonUpstreamHTTP},
 		"no status": {func(_ net.Conn, fr *http2.Framer, id uint32) { respond(fr, id, blockOf("x-a", "b")) },
-			reasonUpstreamHTTP},
+			ReasonUpstreamHTTP},
 		"a name in upper case": {func(_ net.Conn, fr *http2.Framer,
 			id uint32) {
 			respond(fr, id, blockOf(":status", "200", "X-A", "b"))
-		}, reasonUpstreamHTTP},
+		}, ReasonUpstreamHTTP},
 		"a list that is too long": {func(_ net.Conn, fr *http2.Framer, id uint32) { respond(fr, id, blockOf(repeated...)) },
-			reasonUpstreamHead},
+			ReasonUpstreamHead},
 		"a head without end": {func(_ net.Conn, fr *http2.Framer, id uint32) { respond(fr, id, blockOf(varied...)) },
-			reasonUpstreamHead},
+			ReasonUpstreamHead},
 		"interim responses without end": {func(_ net.Conn, fr *http2.Framer, id uint32) {
 			for range 5000 {
 				_ = fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id,
 					BlockFragment: blockOf(":status", "103", "link", "</x>"), EndHeaders: true})
 			}
-		}, reasonUpstreamHead},
-		"the end": {func(c net.Conn, _ *http2.Framer, _ uint32) { end(c) }, reasonUpstreamEnd},
+		}, ReasonUpstreamHead},
+		"the end": {func(c net.Conn, _ *http2.Framer, _ uint32) { end(c) }, ReasonUpstreamEnd},
 		"the end in a frame": {func(c net.Conn, _ *http2.Framer, _ uint32) {
 			_, _ = io.WriteString(c, "\x00\x00\x10\x01\x04")
 			end(c)
-		}, reasonUpstreamEnd},
-		"a reset": {func(c net.Conn, _ *http2.Framer, _ uint32) { reset(c) }, reasonUpstreamRST},
+		}, ReasonUpstreamEnd},
+		"a reset": {func(c net.Conn, _ *http2.Framer, _ uint32) { reset(c) }, ReasonUpstreamRST},
 		"a reset of the stream": {func(_ net.Conn, fr *http2.Framer,
 			id uint32) {
 			_ = fr.WriteRSTStream(id, http2.ErrCodeInternal)
-		}, reasonUpstreamRST},
+		}, ReasonUpstreamRST},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorldWith(t, true, scripted(t, "h2", func(_ int, conn *tls.Conn) {
@@ -200,7 +200,7 @@ func TestAnUpstreamThatSpeaksNoTLSIsNamed(t *testing.T) {
 	w := newWorldWith(t, false, func(c *Config) {
 		c.Upstream.Resolve["api.good.example:443"] = netip.MustParseAddrPort(l.Addr().String())
 	}, nil)
-	w.denied(502, reasonTLSUpstream)
+	w.denied(502, ReasonTLSUpstream)
 	if _, body := w.do("GET", "https://api.good.example/v1/items", ""); !strings.Contains(body, "does not speak TLS") {
 		t.Errorf("the message is %s", body)
 	}

@@ -20,6 +20,10 @@ const (
 	SessionAPI          // it is for the session's own endpoints
 )
 
+// APIHost is the name under which a sandbox reaches its own session's API. It is
+// never resolved.
+const APIHost = "aileron.internal"
+
 // Question is one request as it came, and what it is judged by. It is all that
 // a decision depends on: no clock, no name resolution, no credential.
 type Question struct {
@@ -50,15 +54,15 @@ type Decision struct {
 func Decide(q Question) Decision {
 	switch {
 	case !wire.IsMethod(q.Method):
-		return denied(deny(reasonMalformed, "the method is not a token"))
+		return Denied(ReasonMalformed.Deny("the method is not a token"))
 	case !wire.IsTarget(q.Target):
-		return denied(deny(reasonMalformed, "the request target is empty, not plain ASCII, or has a fragment"))
+		return Denied(ReasonMalformed.Deny("the request target is empty, not plain ASCII, or has a fragment"))
 	case q.Method == http.MethodConnect:
-		return denied(deny(reasonMalformed, "there is a CONNECT inside a tunnel"))
+		return Denied(ReasonMalformed.Deny("there is a CONNECT inside a tunnel"))
 	}
 	t, doubt, d := target(q.Authority, q.Scheme, q.Method, q.Target, q.Host)
 	if d != nil {
-		return denied(d)
+		return Denied(d)
 	}
 	if t.Host == APIHost {
 		return Decision{Verdict: SessionAPI, Target: t}
@@ -69,22 +73,23 @@ func Decide(q Question) Decision {
 	case !named && q.Passthrough:
 		return q.judge(Decision{Verdict: Passthrough, Target: t})
 	case named && doubt != "" && !(no == nil && m.Operation.AnyPath()):
-		return denied(deny(reasonMalformed, "%s", doubt))
+		return Denied(ReasonMalformed.Deny("%s", doubt))
 	case no != nil:
-		return denied(q.denyNoMatch(no))
+		return Denied(DenyNoMatch(no, q.Upgrade))
 	}
 	return q.judge(Decision{Verdict: Allow, Target: t, Match: m})
 }
 
-func denied(d *Denial) Decision { return Decision{Reason: d.Reason, Denial: d} }
+// Denied returns the decision that a request is denied with d.
+func Denied(d *Denial) Decision { return Decision{Reason: d.Reason, Denial: d} }
 
-// denyNoMatch returns the denial of a request that is no operation.
-func (q Question) denyNoMatch(no *spec.NoMatch) *Denial {
+// DenyNoMatch returns the denial of a request that is no operation, and may ask for an upgrade.
+func DenyNoMatch(no *spec.NoMatch, upgrade bool) *Denial {
 	d := &Denial{Reason: Reason(no.Reason), Message: strings.TrimSuffix(no.Error(), "."),
 		Requested: no.Requested, Granted: no.Granted}
-	if q.Upgrade {
+	if upgrade {
 		// Agents retry a 403 of a WebSocket for seconds; 426 sends them to HTTPS.
-		d.Reason = reasonUpgrade
+		d.Reason = ReasonUpgrade
 	}
 	return d
 }
@@ -108,13 +113,13 @@ func (q Question) judge(out Decision) Decision {
 func (q Question) denyUndeclared(op *spec.Operation) *Denial {
 	switch {
 	case op != nil && op.Approval == "required":
-		return deny(reasonApproval, "%s %s asks for an approval", op.Tool, op.Name)
+		return ReasonApproval.Deny("%s %s asks for an approval", op.Tool, op.Name)
 	case q.Upgrade && op != nil && op.Injection != nil && op.Upgrade != "websocket":
-		return deny(reasonUpgrade, "%s %s does not declare an upgrade", op.Tool, op.Name)
+		return ReasonUpgrade.Deny("%s %s does not declare an upgrade", op.Tool, op.Name)
 	case q.Upgrade && q.Body:
-		return deny(reasonBody, "a request for an upgrade carries a body")
+		return ReasonBody.Deny("a request for an upgrade carries a body")
 	case op != nil && q.Body && hasNoBody(q.Method):
-		return deny(reasonBody, "a %s request carries a body", q.Method)
+		return ReasonBody.Deny("a %s request carries a body", q.Method)
 	}
 	return nil
 }
@@ -128,10 +133,10 @@ func hasNoBody(method string) bool {
 func denyUnsendable(out Decision) *Denial {
 	path, err := url.PathUnescape(out.Target.Path)
 	if err != nil {
-		return deny(reasonMalformed, "the path has a broken escape")
+		return ReasonMalformed.Deny("the path has a broken escape")
 	}
 	if sent := (&url.URL{Path: path, RawPath: out.Target.Path}).EscapedPath(); sent != out.Target.Path {
-		return deny(reasonMalformed, "the path has more than one spelling")
+		return ReasonMalformed.Deny("the path has more than one spelling")
 	}
 	if op := out.Match.Operation; op == nil || op.Injection == nil {
 		return nil
@@ -139,7 +144,7 @@ func denyUnsendable(out Decision) *Denial {
 	for pair := range strings.SplitSeq(out.Target.Query, "&") {
 		name, _, _ := strings.Cut(pair, "=")
 		if _, err := url.QueryUnescape(name); err != nil {
-			return deny(reasonMalformed, "the query has a broken escape")
+			return ReasonMalformed.Deny("the query has a broken escape")
 		}
 	}
 	return nil
@@ -157,9 +162,9 @@ func ParseURL(raw string) (a Authority, scheme string, _ *Denial) {
 	a, err := hostport.Parse(named, port)
 	switch {
 	case port == 0:
-		return a, "", deny(reasonMalformed, "the scheme of the request target is neither http nor https")
+		return a, "", ReasonMalformed.Deny("the scheme of the request target is neither http nor https")
 	case err != nil:
-		return a, scheme, deny(reasonMalformed, "the request target names no plain host")
+		return a, scheme, ReasonMalformed.Deny("the request target names no plain host")
 	}
 	return a, scheme, nil
 }

@@ -23,23 +23,33 @@ type Denial struct {
 	AuditID   string
 	Boundary  string // which boundary denied it, where there is more than one; "": there is one
 
-	status  int    // where RFC 9110 has a closer one than the reason's own; 0: it has none
-	subject string // what the hint names in place of its %s
-	ends    bool   // the client's connection ends with the response
+	Subject string // what the hint names in place of its %s
+
+	status int  // where RFC 9110 has a closer one than the reason's own; 0: it has none
+	ends   bool // the client's connection ends with the response
 }
 
-// deny returns the denial for a reason, with what was wrong.
-func deny(reason Reason, format string, args ...any) *Denial {
-	return &Denial{Reason: reason, Message: fmt.Sprintf(format, args...)}
+// Deny returns the denial for r, with what was wrong.
+func (r Reason) Deny(format string, args ...any) *Denial {
+	return &Denial{Reason: r, Message: fmt.Sprintf(format, args...)}
 }
 
 func (d *Denial) Error() string { return d.Message }
 
-// text returns the message with what to do next.
-func (d *Denial) text() string {
-	hint := strings.ReplaceAll(d.Reason.meaning().hint, "%s", cmp.Or(d.subject, "NAME"))
+// Text returns the message with what to do next.
+func (d *Denial) Text() string {
+	hint := strings.ReplaceAll(d.Reason.meaning().hint, "%s", cmp.Or(d.Subject, "NAME"))
 	return "aileron: " + d.Message + ". " + hint
 }
+
+// WithStatus returns d with a status that is closer than that of its reason.
+func (d *Denial) WithStatus(status int) *Denial {
+	d.status = status
+	return d
+}
+
+// Ends reports whether the client's connection ends with the response.
+func (d *Denial) Ends() bool { return d.ends }
 
 // ErrorClass returns the class of the error.
 func (d *Denial) ErrorClass() string { return string(d.Reason.meaning().class) }
@@ -68,7 +78,7 @@ func (d *Denial) JSON() []byte {
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(map[string]any{"error": map[string]any{
-		"class": m.class, "message": d.text(), "requested": d.Requested, "granted": granted,
+		"class": m.class, "message": d.Text(), "requested": d.Requested, "granted": granted,
 		"audit_id": d.AuditID, "retriable": m.retriable, "details": details,
 	}})
 	return out.Bytes()
@@ -106,7 +116,7 @@ func (d *Denial) Response(req *http.Request) *http.Response {
 	return &http.Response{
 		Status: strconv.Itoa(d.Status()) + " " + phrase, StatusCode: d.Status(),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, Request: req,
-		Body: &denialBody{Reader: bytes.NewReader(body), phrase: phrase, denial: d}, ContentLength: int64(len(body)),
+		Body: &denialBody{Reader: bytes.NewReader(body), phrase: phrase}, ContentLength: int64(len(body)),
 		Close: d.ends,
 	}
 }
@@ -132,7 +142,6 @@ func (d *Denial) phrase() string {
 type denialBody struct {
 	*bytes.Reader
 	phrase string
-	denial *Denial
 }
 
 var _ wire.Phrased = (*denialBody)(nil)
@@ -142,3 +151,55 @@ func (b *denialBody) ReasonPhrase() string { return b.phrase }
 
 // Close does nothing.
 func (b *denialBody) Close() error { return nil }
+
+// grpc returns the denial as a gRPC status, since gRPC clients show nothing of a
+// JSON body: a status and a message in a response without any message
+// ("Trailers-Only" in gRPC's description of its protocol over HTTP/2).
+func (d *Denial) grpc(req *http.Request) *http.Response {
+	h := http.Header{
+		"Content-Type": {"application/grpc"}, "Grpc-Status": {strconv.Itoa(grpcStatus(d.Reason.meaning()))},
+		"Grpc-Message": {grpcText(d.Text())},
+	}
+	if d.AuditID != "" {
+		h.Set("X-Aileron-Audit-Id", d.AuditID)
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: h, Request: req, Body: http.NoBody, Close: d.ends}
+}
+
+// grpcStatus returns the code that is closest to m. UNAVAILABLE, which clients
+// try again by themselves, is returned only where that is safe.
+func grpcStatus(m meaning) int {
+	const (
+		codeUnknown, codeInvalidArgument, codeDeadlineExceeded = 2, 3, 4
+		codePermissionDenied, codeResourceExhausted            = 7, 8
+		codeUnavailable, codeUnauthenticated                   = 14, 16
+	)
+	switch {
+	case m.class == resourceLimitExceeded:
+		return codeResourceExhausted
+	case m.retriable && m.status >= 500:
+		return codeUnavailable
+	case m.class == unauthenticated:
+		return codeUnauthenticated
+	case m.class == timedOut:
+		return codeDeadlineExceeded
+	case m.status == http.StatusForbidden, m.status == http.StatusUpgradeRequired:
+		return codePermissionDenied
+	case m.status < 500:
+		return codeInvalidArgument
+	}
+	return codeUnknown
+}
+
+// grpcText returns s with what a grpc-message may not hold percent-encoded.
+func grpcText(s string) string {
+	var out strings.Builder
+	for _, c := range []byte(s) {
+		if c < ' ' || c > '~' || c == '%' {
+			fmt.Fprintf(&out, "%%%02X", c)
+			continue
+		}
+		out.WriteByte(c)
+	}
+	return out.String()
+}

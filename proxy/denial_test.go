@@ -12,11 +12,11 @@ func TestTheReasonPhraseOfADenialIsOneShortPrintableLine(t *testing.T) {
 		"the path /\r\nSet-Cookie: a=b/\x1b[2J/é is odd": "Forbidden (aileron: host_not_allowed: the path " +
 			"/??Set-Cookie: a=b/?[2J/? is odd)",
 	} {
-		if got := deny(reasonHost, "%s", message).phrase(); got != want {
+		if got := ReasonHost.Deny("%s", message).phrase(); got != want {
 			t.Errorf("%q: got %q, want %q", message, got, want)
 		}
 	}
-	long := deny(reasonHost, "%s", strings.Repeat("long ", 100)).phrase()
+	long := ReasonHost.Deny("%s", strings.Repeat("long ", 100)).phrase()
 	if len(long) != maxPhrase || !strings.HasSuffix(long, ")") {
 		t.Errorf("%d bytes: %q", len(long), long)
 	}

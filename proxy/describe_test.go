@@ -4,27 +4,46 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/ALRubinger/aileron/spec"
 )
 
+// description is what the tests ask of the response to GET /v1/session.
+type description struct {
+	Connectors []struct{ FQN, Version string }
+	Operations []struct {
+		Operation string
+		Inputs    json.RawMessage
+		Omitted   int `json:"inputs_omitted"`
+	}
+	Actions []struct {
+		Name   string
+		Inputs []struct{ Name string }
+	}
+}
+
+func (w *world) describe() (d description) {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://"+w.addr+"/v1/session", nil)
+	must(w.t, err)
+	req.Header.Set("Authorization", "Bearer "+testToken)
+	res, err := http.DefaultTransport.RoundTrip(req)
+	must(w.t, err)
+	defer res.Body.Close()
+	must(w.t, json.NewDecoder(res.Body).Decode(&d))
+	return d
+}
+
 // A program in the sandbox finds how to call each operation, and nothing of a binding but whether there is one.
 func TestASessionDescribesItsInputs(t *testing.T) {
 	w := newCalls(t, func(*Config) {}, hello)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+w.addr+"/v1/session", nil)
-	must(t, err)
-	req.Header.Set("Authorization", "Bearer "+testToken)
-	res, err := http.DefaultTransport.RoundTrip(req)
-	must(t, err)
-	defer res.Body.Close()
-	var d Description
-	must(t, json.NewDecoder(res.Body).Decode(&d))
-	want := []InputDescription{{Name: "id", Type: "string", In: "path", Required: true},
-		{Name: "q", Type: "string", In: "query"}, {Name: "state", Type: "string", In: "query", Values: []string{"open"}}}
-	if got := d.Operations[0]; got.Operation != "get" || !reflect.DeepEqual(got.Inputs, want) || got.InputsOmitted != 0 {
+	d := w.describe()
+	const want = `[{"name":"id","type":"string","in":"path","required":true},` +
+		`{"name":"q","type":"string","in":"query","required":false},` +
+		`{"name":"state","type":"string","in":"query","required":false,"values":["open"]}]`
+	if got := d.Operations[0]; got.Operation != "get" || string(got.Inputs) != want || got.Omitted != 0 {
 		t.Errorf("it is described as %+v", got)
 	}
 	if c := d.Connectors; len(c) != 1 || c[0].FQN != "github://acme/calls" || c[0].Version != "1.0.0" {
@@ -53,10 +72,10 @@ func TestADescriptionIsBounded(t *testing.T) {
 	w := newWorldWith(t, false, func(*Config) {}, hello)
 	w.plane.SetGrants(&Grants{Index: index})
 	listed, omitted := 0, 0
-	for _, op := range w.plane.Describe().Operations {
-		listed, omitted = listed+len(op.Inputs), omitted+op.InputsOmitted
+	for _, op := range w.describe().Operations {
+		listed, omitted = listed+strings.Count(string(op.Inputs), `"name"`), omitted+op.Omitted
 	}
-	if listed != maxDescribedInputs || omitted != 300*50-maxDescribedInputs {
+	if listed != 5000 || omitted != 300*50-5000 {
 		t.Errorf("it lists %d inputs and omits %d", listed, omitted)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -68,7 +69,7 @@ func Example() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error)
-	go func() { served <- plane.Serve(ctx, listener, proxy.Listener{}) }()
+	go func() { served <- front.New(plane).Serve(ctx, listener, front.Listener{}) }()
 
 	roots := x509.NewCertPool()
 	roots.AddCert(mitm.Root())

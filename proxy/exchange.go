@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -19,7 +21,7 @@ type Exchange struct {
 	p          *Plane
 	grants     *Grants
 	request    *http.Request // the client's
-	authority  Authority
+	at         Arrival
 	decision   Decision
 	target     spec.Target // the decision's
 	match      spec.Match  // the decision's; zero for passthrough
@@ -37,29 +39,39 @@ type Exchange struct {
 	intended   bool              // its intent is committed
 	capture    *capture.Exchange // nil: there is no capture
 
-	tunnel    context.Context   //nolint:containedctx // the life of the tunnel that it came by; nil: it came by none
 	websocket *modify.WebSocket // the handshake that was asked for; nil: none was
 
 	*kept
 }
 
-// newExchange starts an exchange's row. Nothing is decided yet.
-func (p *Plane) newExchange(listener Listener, source audit.Source, a Authority, scheme string,
-	r *http.Request) *Exchange {
+// Arrival is how a request came: what is known of it before it is read, and what its row says of that.
+type Arrival struct {
+	Source     audit.Source
+	Redirected bool      // its client ignored the proxy
+	Authority  Authority // of the tunnel, or of an absolute request target
+	Scheme     string    // "": that of a CONNECT
+	// Life ends with the tunnel that it came by, if it came by one.
+	Life context.Context //nolint:containedctx // an upgraded connection shares it
+}
+
+// Begin starts an exchange's row. Nothing is decided yet. r may be nil.
+func (p *Plane) Begin(at Arrival, r *http.Request) *Exchange {
 	x := p.exchanges.take()
-	x.p, x.grants, x.request, x.authority, x.started = p, p.grants.Load(), r, a, time.Now()
+	x.p, x.grants, x.request, x.at, x.started = p, p.grants.Load(), r, at, time.Now()
 	x.row = audit.Row{
-		Event: audit.EventSandboxRejected, SessionID: p.cfg.Session, Source: source,
-		Scheme: scheme, Host: a.Host, Port: int(a.Port),
+		Event: audit.EventSandboxRejected, SessionID: p.cfg.Session, Source: at.Source,
+		Scheme: at.Scheme, Host: at.Authority.Host, Port: int(at.Authority.Port),
 		RequestID: audit.NewID(),
 	}
-	if listener.Redirected {
-		x.setField("redirected", true)
+	if at.Redirected {
+		x.SetField("redirected", true)
 	}
 	if r != nil {
 		x.grpc = modify.IsGRPC(r.Header)
 		x.row.Method, x.row.HTTPVersion = r.Method, r.Proto
-		x.row.Path = plainPath(r.RequestURI)
+		if at.Scheme != "" || r.Method != http.MethodConnect { // whose target is no path
+			x.row.Path = plainPath(r.RequestURI)
+		}
 		x.capture = p.cfg.Capture.Begin(r)
 		if r.Body != nil && r.Body != http.NoBody {
 			x.sent = upstream.NewBody(x.capture.Upload(r.Body))
@@ -68,34 +80,74 @@ func (p *Plane) newExchange(listener Listener, source audit.Source, a Authority,
 	return x
 }
 
-// setField puts a value into the row's fields. Most rows have none.
-func (x *Exchange) setField(name string, value any) {
+// Name puts the method and the target into the row of an exchange that has no request.
+func (x *Exchange) Name(method, target string) *Exchange {
+	x.row.Method, x.row.Path = method, plainPath(target)
+	return x
+}
+
+// SetField puts a value into the row's fields. Most rows have none.
+func (x *Exchange) SetField(name string, value any) {
 	if x.row.Fields == nil {
 		x.row.Fields = map[string]any{}
 	}
 	x.row.Fields[name] = value
 }
 
-// question returns what Decide needs about the exchange's request.
-func (x *Exchange) question(r *http.Request) Question {
-	return Question{Index: x.grants.Index, Passthrough: x.p.cfg.Passthrough, Authority: x.authority, Scheme: x.row.Scheme,
-		Method: r.Method, Target: r.RequestURI, Host: r.Host, Upgrade: x.asksForUpgrade(), Body: x.sent != nil}
+// RequestID returns the id by which the exchange's rows are found.
+func (x *Exchange) RequestID() string { return x.row.RequestID }
+
+// Body returns the request's body, which counts what is read of it, or other if it has none.
+func (x *Exchange) Body(other io.ReadCloser) io.ReadCloser {
+	if x.sent != nil {
+		return x.sent
+	}
+	return other
 }
 
-// decided keeps the decision. From here on the row names the operation, if the
+// Under makes g the grants of the exchange.
+func (x *Exchange) Under(g *Grants) *Exchange {
+	x.grants = g
+	return x
+}
+
+// Question returns what [Decide] needs about the exchange's request.
+func (x *Exchange) Question() Question {
+	r := x.request
+	return Question{Index: x.grants.Index, Passthrough: x.p.cfg.Passthrough, Authority: x.at.Authority,
+		Scheme: x.row.Scheme, Method: r.Method, Target: r.RequestURI, Host: r.Host, Upgrade: x.asksForUpgrade(),
+		Body: x.sent != nil}
+}
+
+// Decided keeps the decision. From here on the row names the operation, if the
 // request is one.
-func (x *Exchange) decided(d Decision) {
+func (x *Exchange) Decided(d Decision) {
 	x.decision, x.target, x.match = d, d.Target, d.Match
-	op := d.Match.Operation
-	if op == nil {
+	if d.Match.Operation == nil {
 		return
 	}
 	x.row.Event = audit.EventProxyRejected
-	x.row.ConnectorFQN, x.row.ConnectorVersion = string(op.Connector.FQN), op.Connector.Version
-	x.row.Tool, x.row.Operation = op.Tool, op.Name
-	x.row.Path = d.Target.Path
+	x.names(d.Match.Operation)
+	x.row.Path = cmp.Or(d.Target.Path, x.row.Path)
 	x.pathFields()
 }
+
+// Calls puts into the row that the request calls op by its name, and that no request is made of the call. op is nil if
+// no operation was found.
+func (x *Exchange) Calls(op *spec.Operation) {
+	x.row.Event = audit.EventOperationRejected
+	if op != nil {
+		x.names(op)
+	}
+}
+
+func (x *Exchange) names(op *spec.Operation) {
+	x.row.ConnectorFQN, x.row.ConnectorVersion = string(op.Connector.FQN), op.Connector.Version
+	x.row.Tool, x.row.Operation = op.Tool, op.Name
+}
+
+// Operation returns the operation that the request is, nil if it is none.
+func (x *Exchange) Operation() *spec.Operation { return x.match.Operation }
 
 func (x *Exchange) credentialed() bool {
 	return x.match.Operation != nil && x.match.Operation.Injection != nil
@@ -128,7 +180,7 @@ func (x *Exchange) admit() *Denial {
 	}
 	if op := x.match.Operation; op != nil {
 		if reason := x.grants.Unreadable[op.Connector.FQN]; reason != "" {
-			return deny(reason, "the connector %s could not be read", op.Connector.FQN)
+			return reason.Deny("the connector %s could not be read", op.Connector.FQN)
 		}
 	}
 	if x.asksForUpgrade() {
@@ -147,9 +199,9 @@ func (x *Exchange) enter() *Denial {
 	}
 	switch x.p.inflight.enter(ctx) {
 	case closed:
-		return deny(reasonDraining, "the session is ending")
+		return ReasonDraining.Deny("the session is ending")
 	case full:
-		return deny(reasonOverload, "the session has too many requests under way")
+		return ReasonOverload.Deny("the session has too many requests under way")
 	}
 	x.entered = true
 	return nil
@@ -162,25 +214,12 @@ func (x *Exchange) leave() {
 	}
 }
 
-// bindCredential finds the credential that the operation needs. An operation that
-// needs one never goes without.
-func (x *Exchange) bindCredential() *Denial {
-	if !x.credentialed() {
-		return nil
+// bindCredential finds the credential that the operation needs.
+func (x *Exchange) bindCredential() (d *Denial) {
+	if x.credentialed() {
+		x.bound, d = x.grants.Credential(x.match.Operation)
+		x.row.Binding = x.bound.Binding
 	}
-	fqn := x.match.Operation.Connector.FQN
-	bound, ok := x.grants.Bound[fqn]
-	switch {
-	case ok && !bound.Credential.Secret.IsZero() && bound.Credential.Kind == string(x.match.Operation.Injection.Kind):
-		x.row.Binding, x.bound = bound.Binding, bound
-		return nil
-	case x.grants.VaultUnreadable:
-		return deny(reasonVaultUnread, "the vault could not be read, so the credential of %s is out of reach", fqn)
-	case x.grants.Locked:
-		return deny(reasonVaultLocked, "the vault is locked, so the credential of %s is out of reach", fqn)
-	}
-	d := deny(reasonUnbound, "no credential is bound for %s", fqn)
-	d.Requested = "credential:" + string(x.match.Operation.Injection.Kind) + ":" + string(fqn)
 	return d
 }
 
@@ -188,9 +227,9 @@ func (x *Exchange) bindCredential() *Denial {
 // binding to bind again.
 func (x *Exchange) subject(reason Reason) string {
 	switch reason {
-	case reasonUnbound:
+	case ReasonUnbound:
 		return x.row.ConnectorFQN
-	case reasonCredential:
+	case ReasonCredential:
 		return x.row.Binding
 	}
 	return ""

@@ -10,24 +10,24 @@ import (
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
-// denyFault returns the denial of a request whose head the wire rejected.
-func denyFault(f *wire.ProtocolError) *Denial {
-	reason := reasonMalformed
+// DenyFault returns the denial of a request whose head the wire rejected.
+func DenyFault(f *wire.ProtocolError) *Denial {
+	reason := ReasonMalformed
 	switch {
 	case f.Memory:
-		reason = reasonMemory
+		reason = ReasonMemory
 	case f.Status == http.StatusRequestTimeout:
-		reason = reasonSlow
+		reason = ReasonSlow
 	case f.Status == http.StatusRequestHeaderFieldsTooLarge:
-		reason = reasonHeadTooLarge
+		reason = ReasonHeadTooLarge
 	case f.Status == http.StatusRequestEntityTooLarge:
-		reason = reasonTooLarge
+		reason = ReasonTooLarge
 	case f.Status == http.StatusTooManyRequests:
-		reason = reasonConcurrency
+		reason = ReasonConcurrency
 	case f.Status == http.StatusServiceUnavailable:
-		reason = reasonDraining
+		reason = ReasonDraining
 	}
-	d := deny(reason, "%s", f.Reason)
+	d := reason.Deny("%s", f.Reason)
 	if d.Status() == http.StatusBadRequest {
 		d.status = f.Status // 414, 417, 501 and 505 are closer than 400
 	}
@@ -36,23 +36,23 @@ func denyFault(f *wire.ProtocolError) *Denial {
 
 // stepReasons is the table of the reasons for which a step ends an exchange.
 var stepReasons = map[modify.Kind]Reason{
-	modify.QueryMalformed:     reasonMalformed,
-	modify.NoPlace:            reasonCredential,
-	modify.ContentCoding:      reasonEncoding,
-	modify.Charset:            reasonCharset,
-	modify.PartialContent:     reasonPartial,
-	modify.AmbiguousFieldName: reasonFieldName,
-	modify.Packed:             reasonPacked,
-	modify.Switch:             reasonSwitch,
+	modify.QueryMalformed:     ReasonMalformed,
+	modify.NoPlace:            ReasonCredential,
+	modify.ContentCoding:      ReasonEncoding,
+	modify.Charset:            ReasonCharset,
+	modify.PartialContent:     ReasonPartial,
+	modify.AmbiguousFieldName: ReasonFieldName,
+	modify.Packed:             ReasonPacked,
+	modify.Switch:             ReasonSwitch,
 }
 
 // denyStep returns the denial of an exchange that a step ended.
 func denyStep(err error) *Denial {
 	var failed *modify.Error
 	if !errors.As(err, &failed) {
-		return deny(reasonPanic, "a step of the exchange failed")
+		return ReasonPanic.Deny("a step of the exchange failed")
 	}
-	return deny(stepReasons[failed.Kind], "%s", failed.Message)
+	return stepReasons[failed.Kind].Deny("%s", failed.Message)
 }
 
 // cutReason returns why a body ended early: a step rejected what came, or the
@@ -62,7 +62,7 @@ func cutReason(err error) Reason {
 	if errors.As(err, &failed) {
 		return stepReasons[failed.Kind]
 	}
-	return reasonTruncated
+	return ReasonTruncated
 }
 
 // upstreamReasons is the table of what the kinds of upstream errors mean to a
@@ -72,28 +72,28 @@ var upstreamReasons = map[upstream.Kind]struct {
 	reason  Reason
 	message string
 }{
-	upstream.AddressDenied:    {reasonAddress, "%[1]s resolves to no address that may be reached (%[2]s)"},
-	upstream.NameNotResolved:  {reasonName, "the name %[1]s cannot be resolved"},
-	upstream.OutOfDescriptors: {reasonDescriptors, "the process has no file descriptor left for a connection to %[1]s"},
-	upstream.Unreachable:      {reasonDial, "no connection to %[1]s could be made"},
-	upstream.NotTLS:           {reasonTLSUpstream, "%[1]s does not speak TLS"},
-	upstream.NotVerified: {reasonTLSUpstream, "TLS with %[1]s could not be set up: " +
+	upstream.AddressDenied:    {ReasonAddress, "%[1]s resolves to no address that may be reached (%[2]s)"},
+	upstream.NameNotResolved:  {ReasonName, "the name %[1]s cannot be resolved"},
+	upstream.OutOfDescriptors: {ReasonDescriptors, "the process has no file descriptor left for a connection to %[1]s"},
+	upstream.Unreachable:      {ReasonDial, "no connection to %[1]s could be made"},
+	upstream.NotTLS:           {ReasonTLSUpstream, "%[1]s does not speak TLS"},
+	upstream.NotVerified: {ReasonTLSUpstream, "TLS with %[1]s could not be set up: " +
 		"its certificates are not trusted for that name or too weak, or it speaks no TLS 1.2"},
-	upstream.Timeout:       {reasonTimeout, "%[1]s did not respond in time"},
-	upstream.BodyStalled:   {reasonTimeout, "%[1]s does not take the request's body"},
-	upstream.HeadTooSlow:   {reasonUpstreamSlow, "the head of the response of %[1]s did not end in time"},
-	upstream.HeadTooLarge:  {reasonUpstreamHead, "the head of the response of %[1]s %[2]s"},
-	upstream.HeadMalformed: {reasonUpstream, "the head of the response of %[1]s %[2]s"},
-	upstream.NotHTTP:       {reasonUpstreamHTTP, "the head of the response of %[1]s %[2]s"},
-	upstream.NotHTTP2:      {reasonUpstreamHTTP, "%[1]s does not speak HTTP/2 as it agreed to"},
-	upstream.InvalidStatus: {reasonUpstream, "%[1]s responded with a status that does not exist"},
-	upstream.FramingLookalike: {reasonFieldName,
+	upstream.Timeout:       {ReasonTimeout, "%[1]s did not respond in time"},
+	upstream.BodyStalled:   {ReasonTimeout, "%[1]s does not take the request's body"},
+	upstream.HeadTooSlow:   {ReasonUpstreamSlow, "the head of the response of %[1]s did not end in time"},
+	upstream.HeadTooLarge:  {ReasonUpstreamHead, "the head of the response of %[1]s %[2]s"},
+	upstream.HeadMalformed: {ReasonUpstream, "the head of the response of %[1]s %[2]s"},
+	upstream.NotHTTP:       {ReasonUpstreamHTTP, "the head of the response of %[1]s %[2]s"},
+	upstream.NotHTTP2:      {ReasonUpstreamHTTP, "%[1]s does not speak HTTP/2 as it agreed to"},
+	upstream.InvalidStatus: {ReasonUpstream, "%[1]s responded with a status that does not exist"},
+	upstream.FramingLookalike: {ReasonFieldName,
 		"%[1]s sent a field whose name can be taken for one of framing or coding"},
-	upstream.Reset: {reasonUpstreamRST, "%[1]s reset the connection or the stream before it responded"},
-	upstream.Closed: {reasonUpstreamEnd,
+	upstream.Reset: {ReasonUpstreamRST, "%[1]s reset the connection or the stream before it responded"},
+	upstream.Closed: {ReasonUpstreamEnd,
 		"%[1]s closed the connection before the head of its response had ended"},
-	upstream.Broken:   {reasonUpstream, "the connection to %[1]s broke before it responded"},
-	upstream.Canceled: {reasonClientGone, "the client went away before %[1]s responded"},
+	upstream.Broken:   {ReasonUpstream, "the connection to %[1]s broke before it responded"},
+	upstream.Canceled: {ReasonClientGone, "the client went away before %[1]s responded"},
 }
 
 // denyUpstream returns the denial of a request to host that failed with err, an
@@ -102,31 +102,31 @@ var upstreamReasons = map[upstream.Kind]struct {
 func denyUpstream(host string, err error) *Denial {
 	var e *upstream.Error
 	if !errors.As(err, &e) {
-		return deny(reasonPanic, "the connection to %s failed", host)
+		return ReasonPanic.Deny("the connection to %s failed", host)
 	}
 	if e.Kind == upstream.RequestBody {
-		return denyBody(e.Err)
+		return DenyBody(e.Err)
 	}
 	row := upstreamReasons[e.Kind]
-	d := deny(row.reason, row.message, host, e.Detail)
+	d := row.reason.Deny(row.message, host, e.Detail)
 	switch {
 	case e.Kind == upstream.AddressDenied:
 		d.Requested = "network:" + e.Host
 	case e.Kind == upstream.Canceled && e.Sent: // what was sent cannot be taken back
-		d.Reason = reasonUndelivered
+		d.Reason = ReasonUndelivered
 	}
 	return d
 }
 
-// denyBody returns the denial of a request whose body could not be read.
-func denyBody(err error) *Denial {
+// DenyBody returns the denial of a request whose body could not be read.
+func DenyBody(err error) *Denial {
 	switch {
 	case errors.Is(err, wire.ErrBodyTooLarge):
-		return deny(reasonTooLarge, "the request body is too large")
+		return ReasonTooLarge.Deny("the request body is too large")
 	case errors.Is(err, wire.ErrBodyStalled):
-		return deny(reasonSlow, "the request body came too slowly")
+		return ReasonSlow.Deny("the request body came too slowly")
 	case errors.Is(err, budget.ErrShed):
-		return denyMemory()
+		return DenyMemory()
 	}
-	return deny(reasonClientBody, "the request body broke off or its framing is broken")
+	return ReasonClientBody.Deny("the request body broke off or its framing is broken")
 }

@@ -15,7 +15,7 @@ func TestEveryKindOfUpstreamErrorHasAReason(t *testing.T) {
 	for k := range upstream.Kinds {
 		err := &upstream.Error{Kind: k, Host: "api.good.example:443", Detail: "detail", Err: errors.New("secret")}
 		d := denyUpstream("api.good.example", err)
-		if _, ok := meanings[d.Reason]; !ok || d.Reason == reasonPanic {
+		if _, ok := meanings[d.Reason]; !ok || d.Reason == ReasonPanic {
 			t.Errorf("%v: the reason is %q", k, d.Reason)
 		}
 		named := strings.Contains(d.Message, "api.good.example") || k == upstream.RequestBody
@@ -30,14 +30,14 @@ func TestAnUpstreamErrorIsDeniedWithItsReason(t *testing.T) {
 		err    error
 		reason Reason
 	}{
-		{&upstream.Error{Kind: upstream.Canceled}, reasonClientGone},
-		{&upstream.Error{Kind: upstream.Canceled, Sent: true}, reasonUndelivered},
-		{&upstream.Error{Kind: upstream.AddressDenied, Detail: "private"}, reasonAddress},
-		{&upstream.Error{Kind: upstream.RequestBody, Err: fmt.Errorf("read: %w", wire.ErrBodyTooLarge)}, reasonTooLarge},
-		{&upstream.Error{Kind: upstream.RequestBody, Err: wire.ErrBodyStalled}, reasonSlow},
-		{&upstream.Error{Kind: upstream.RequestBody, Err: budget.ErrShed}, reasonMemory},
-		{&upstream.Error{Kind: upstream.RequestBody, Err: errors.New("broken pipe")}, reasonClientBody},
-		{errors.New("not an upstream error"), reasonPanic},
+		{&upstream.Error{Kind: upstream.Canceled}, ReasonClientGone},
+		{&upstream.Error{Kind: upstream.Canceled, Sent: true}, ReasonUndelivered},
+		{&upstream.Error{Kind: upstream.AddressDenied, Detail: "private"}, ReasonAddress},
+		{&upstream.Error{Kind: upstream.RequestBody, Err: fmt.Errorf("read: %w", wire.ErrBodyTooLarge)}, ReasonTooLarge},
+		{&upstream.Error{Kind: upstream.RequestBody, Err: wire.ErrBodyStalled}, ReasonSlow},
+		{&upstream.Error{Kind: upstream.RequestBody, Err: budget.ErrShed}, ReasonMemory},
+		{&upstream.Error{Kind: upstream.RequestBody, Err: errors.New("broken pipe")}, ReasonClientBody},
+		{errors.New("not an upstream error"), ReasonPanic},
 	} {
 		if d := denyUpstream("h", c.err); d.Reason != c.reason {
 			t.Errorf("%v (%#v): the reason is %s, want %s", c.err, c.err, d.Reason, c.reason)

@@ -31,7 +31,7 @@ func (x *Exchange) pathFields() {
 			continue // the credential's own slot
 		}
 		if v, ok := x.match.Param(name); ok {
-			x.setField(f.Name, x.fieldValue(f, v))
+			x.SetField(f.Name, x.fieldValue(f, v))
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (x *Exchange) bodyFields() {
 	}
 	defer x.fields.drop()
 	if x.fields.over || !gjson.ValidBytes(x.fields.seen) {
-		x.setField("body_fields", "unread")
+		x.SetField("body_fields", "unread")
 		return
 	}
 	for _, f := range x.match.Operation.Audit {
@@ -107,7 +107,7 @@ func (x *Exchange) bodyFields() {
 			continue
 		}
 		if v := gjson.GetBytes(x.fields.seen, path); v.Exists() {
-			x.setField(f.Name, x.fieldValue(f, v.String()))
+			x.SetField(f.Name, x.fieldValue(f, v.String()))
 		}
 	}
 }

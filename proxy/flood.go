@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/proxy/internal/summary"
 )
 
 // Denials beyond those that may wait cost their client a connection and a
@@ -18,8 +19,8 @@ const (
 // flood counts denials that have no row of their own.
 type flood struct {
 	id      string         // of the row that will count them
-	reasons map[string]int // how many denials had each
-	hosts   someHosts
+	reasons map[Reason]int // how many denials had each
+	hosts   summary.Hosts
 }
 
 // isFlood reports whether the denial of x gets no row of its own: as many wait as
@@ -31,38 +32,44 @@ func (x *Exchange) isFlood() bool {
 
 // count counts the denial of x, and returns the id of the row that will count it.
 func (x *Exchange) count() (id string) {
-	x.p.flood.add(x.p.countFlood, func(f *flood) {
+	x.p.flood.Add(x.p.countFlood, func(f *flood) {
 		if f.id == "" {
-			f.id, f.reasons = audit.NewID(), map[string]int{}
+			f.id, f.reasons = audit.NewID(), map[Reason]int{}
 		}
 		id = f.id
-		f.reasons[x.row.Reason]++
-		f.hosts.add(x.row.Host)
+		f.reasons[Reason(x.row.Reason)]++
+		f.hosts.Add(x.row.Host)
 	})
 	return id
 }
 
-// countFlood records the count, if there is one. Serve calls it when the last
-// connection has ended, so that no count is lost.
+// countFlood records the count, if there is one.
 func (p *Plane) countFlood() {
-	p.flood.flush(func(f flood) {
-		x := p.newExchange(Listener{}, audit.SourceRequestBoundary, Authority{Host: f.hosts.only()}, "", nil)
-		x.row.Decision, x.row.Reason = audit.DecisionRejected, commonest(f.reasons)
-		x.row.Status = Reason(x.row.Reason).meaning().status
+	p.flood.Flush(func(f flood) {
 		requests := 0
 		for _, n := range f.reasons {
 			requests += n
 		}
-		x.setField("requests", requests)
-		x.setField("hosts", f.hosts.listed())
-		x.setField("reasons", f.reasons)
-		x.attribute()
-		x.recordAsyncAs(f.id)
+		x := p.Begin(Arrival{Source: audit.SourceRequestBoundary, Authority: Authority{Host: f.hosts.Only()}}, nil)
+		x.row.ID = f.id
+		x.RejectSoon(commonest(f.reasons),
+			map[string]any{"requests": requests, "hosts": f.hosts.Listed(), "reasons": f.reasons})
 	})
 }
 
+// RejectSoon records a rejection that no client waits for.
+func (x *Exchange) RejectSoon(reason Reason, fields map[string]any) {
+	x.row.Decision, x.row.Reason = audit.DecisionRejected, string(reason)
+	x.row.Status = reason.meaning().status
+	for name, value := range fields {
+		x.SetField(name, value)
+	}
+	x.attribute()
+	x.recordAsync()
+}
+
 // commonest returns the key with the largest number.
-func commonest(counts map[string]int) (reason string) {
+func commonest(counts map[Reason]int) (reason Reason) {
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
 		if counts[key] > counts[reason] {
 			reason = key

@@ -211,7 +211,7 @@ func TestResettingAStreamCancelsItsRequest(t *testing.T) {
 	case <-time.After(testPatience):
 		t.Fatal("the upstream's request was not cancelled")
 	}
-	w.eventually(func() bool { row := w.last(); return Reason(row.Reason) == reasonUndelivered })
+	w.eventually(func() bool { row := w.last(); return Reason(row.Reason) == ReasonUndelivered })
 }
 
 // h2raw is a client that sends whatever frames it likes.
@@ -349,7 +349,7 @@ func TestAHeadTooLargeForHTTP2GetsAResponse(t *testing.T) {
 	if got := raw.verdict(1); got != "431" {
 		t.Errorf("the stream ended with %q, want 431", got)
 	}
-	if row := w.last(); Reason(row.Reason) != reasonHeadTooLarge {
+	if row := w.last(); Reason(row.Reason) != ReasonHeadTooLarge {
 		t.Errorf("the row's reason is %q", row.Reason)
 	}
 }

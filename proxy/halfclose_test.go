@@ -162,7 +162,7 @@ func TestADepartureCancelsAndIsDistinguishedFromADenial(t *testing.T) {
 		take(t, cancelled, name+": the request was cancelled")
 		row := w.untilRows(func(rows []audit.Row) bool { return len(rows) == before+2 })[before+1]
 		if row.Event != audit.EventProxyProxied || row.Decision != audit.DecisionProxied ||
-			Reason(row.Reason) != reasonUndelivered || row.Status != 0 {
+			Reason(row.Reason) != ReasonUndelivered || row.Status != 0 {
 			t.Errorf("%s: row %+v", name, row)
 		}
 	}
@@ -184,7 +184,7 @@ func TestADepartureBeforeAnythingWasSentIsADenial(t *testing.T) {
 	_ = conn.Close()
 	row := w.untilRows(func(rows []audit.Row) bool { return len(rows) == 2 })[1]
 	if row.Event != audit.EventProxyRejected || row.Decision != audit.DecisionRejected ||
-		Reason(row.Reason) != reasonClientGone {
+		Reason(row.Reason) != ReasonClientGone {
 		t.Errorf("row %+v", row)
 	}
 }
@@ -206,7 +206,7 @@ func TestAResponseThatIsNotTakenHasItsStatus(t *testing.T) {
 	_ = res.Body.Close()
 	cancel()
 	row := w.untilRows(func(rows []audit.Row) bool { return len(rows) == 2 })[1]
-	if row.Event != audit.EventProxyProxied || Reason(row.Reason) != reasonUndelivered ||
+	if row.Event != audit.EventProxyProxied || Reason(row.Reason) != ReasonUndelivered ||
 		row.Status != http.StatusAccepted {
 		t.Errorf("row %+v", row)
 	}

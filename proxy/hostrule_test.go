@@ -16,8 +16,8 @@ func TestRequestedHostsFollowTheOneRule(t *testing.T) {
 			want := Authority{Host: c.Name, Port: 443}
 			a, _, d := ParseURL("https://" + c.Host + "/")
 			if c.Name == "" {
-				if d == nil || d.Reason != reasonMalformed {
-					t.Errorf("a request for the host %q is for %v, %v, want the reason %s", c.Host, a, d, reasonMalformed)
+				if d == nil || d.Reason != ReasonMalformed {
+					t.Errorf("a request for the host %q is for %v, %v, want the reason %s", c.Host, a, d, ReasonMalformed)
 				}
 				return
 			}

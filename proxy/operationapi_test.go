@@ -6,12 +6,10 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
-	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -141,7 +139,7 @@ func TestAnOperationIsRunByName(t *testing.T) {
 }
 
 func TestAResponseThatIsNoTextIsBase64(t *testing.T) {
-	for size := range []int{0, 1, 2, 3, envelopePiece - 1, envelopePiece, envelopePiece + 1, 3 * envelopePiece} {
+	for size := range []int{0, 1, 2, 3, 3072 - 1, 3072, 3072 + 1, 3 * 3072} {
 		data := bytes.Repeat([]byte{0xff, 'a', 0}, size)
 		w := newCalls(t, func(*Config) {}, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Content-Type", "application/octet-stream")
@@ -152,29 +150,6 @@ func TestAResponseThatIsNoTextIsBase64(t *testing.T) {
 		if got := w.result(invocation("open", `{}`)); !bytes.Equal(got.Base64, data) || got.AuditID != w.last().ID {
 			t.Errorf("%d bytes: got %d bytes, %q of %q", len(data), len(got.Base64), got.AuditID, w.last().ID)
 		}
-	}
-}
-
-// Each character may be split between two reads.
-func TestTextIsTheSameInOnePieceAndInMany(t *testing.T) {
-	text := "a\"\\\n\x00\x1f\x7fü€😀\u2028\xff\xc3(\xed\xa0\x80 \xf0\x9f"
-	whole, _ := appendText(nil, []byte(text), true)
-	for size := 1; size < len(text); size++ {
-		var got, held []byte
-		for piece := range slices.Chunk([]byte(text), size) {
-			held = append(held, piece...)
-			var used int
-			got, used = appendText(got, held, false)
-			held = held[used:]
-		}
-		if got, _ = appendText(got, held, true); !bytes.Equal(got, whole) {
-			t.Errorf("in pieces of %d: %q, want %q", size, got, whole)
-		}
-	}
-	var back string
-	if err := json.Unmarshal([]byte(`"`+string(whole)+`"`), &back); err != nil || back != strings.ToValidUTF8(
-		strings.Map(func(r rune) rune { return r }, text), "\ufffd") {
-		t.Errorf("%q is read as %q, %v", text, back, err)
 	}
 }
 
@@ -190,23 +165,23 @@ func TestACallThatIsDeniedSendsNothing(t *testing.T) {
 		reason Reason
 		event  audit.Event
 	}{
-		{invocation("get", `{"id":"mine"}`), 403, "capability_denied", reasonNotMatched, audit.EventProxyRejected},
-		{invocation("get", `{"id":"7","state":"closed"}`), 403, "capability_denied", reasonQuery,
+		{invocation("get", `{"id":"mine"}`), 403, "capability_denied", ReasonNotMatched, audit.EventProxyRejected},
+		{invocation("get", `{"id":"7","state":"closed"}`), 403, "capability_denied", ReasonQuery,
 			audit.EventProxyRejected},
-		{invocation("drop", `{"id":"7"}`), 403, "approval_required", reasonApproval, audit.EventProxyRejected},
-		{invocation("get", `{"id":"`+strings.Repeat("x", maxPath)+`"}`), 400, "invalid_request", reasonMalformed,
+		{invocation("drop", `{"id":"7"}`), 403, "approval_required", ReasonApproval, audit.EventProxyRejected},
+		{invocation("get", `{"id":"`+strings.Repeat("x", maxPath)+`"}`), 400, "invalid_request", ReasonMalformed,
 			audit.EventProxyRejected},
-		{invocation("none", `{}`), 403, "capability_denied", reasonNotMatched, audit.EventOperationRejected},
-		{named, 403, "capability_denied", reasonNotMatched, audit.EventOperationRejected},
-		{invocation("get", `[7]`), 400, "invalid_request", reasonArguments, audit.EventOperationRejected},
-		{invocation("get", `{"id":"7","id":"8"}`), 400, "invalid_request", reasonArguments, audit.EventOperationRejected},
-		{invocation("get", `{"id":NaN}`), 400, "invalid_request", reasonArguments, audit.EventOperationRejected},
-		{invocation("get", `{"id":"a/b"}`), 400, "invalid_request", reasonArguments, audit.EventOperationRejected},
-		{invocation("get", `{"id":".."}`), 400, "invalid_request", reasonArguments, audit.EventOperationRejected},
-		{invocation("get", `{"id":"7","other":"x"}`), 400, "invalid_request", reasonArguments, audit.EventOperationRejected},
-		{invocation("make", `{"title":"t","n":"7"}`), 400, "invalid_request", reasonArguments, audit.EventOperationRejected},
-		{"", 400, "invalid_request", reasonArguments, audit.EventOperationRejected},
-		{invocation("get", `{"id":"`+strings.Repeat("x", 10<<20)+`"}`), 413, "resource_limit_exceeded", reasonTooLarge,
+		{invocation("none", `{}`), 403, "capability_denied", ReasonNotMatched, audit.EventOperationRejected},
+		{named, 403, "capability_denied", ReasonNotMatched, audit.EventOperationRejected},
+		{invocation("get", `[7]`), 400, "invalid_request", ReasonArguments, audit.EventOperationRejected},
+		{invocation("get", `{"id":"7","id":"8"}`), 400, "invalid_request", ReasonArguments, audit.EventOperationRejected},
+		{invocation("get", `{"id":NaN}`), 400, "invalid_request", ReasonArguments, audit.EventOperationRejected},
+		{invocation("get", `{"id":"a/b"}`), 400, "invalid_request", ReasonArguments, audit.EventOperationRejected},
+		{invocation("get", `{"id":".."}`), 400, "invalid_request", ReasonArguments, audit.EventOperationRejected},
+		{invocation("get", `{"id":"7","other":"x"}`), 400, "invalid_request", ReasonArguments, audit.EventOperationRejected},
+		{invocation("make", `{"title":"t","n":"7"}`), 400, "invalid_request", ReasonArguments, audit.EventOperationRejected},
+		{"", 400, "invalid_request", ReasonArguments, audit.EventOperationRejected},
+		{invocation("get", `{"id":"`+strings.Repeat("x", 10<<20)+`"}`), 413, "resource_limit_exceeded", ReasonTooLarge,
 			audit.EventOperationRejected},
 	} {
 		status, body := w.call(c.call)
@@ -247,9 +222,9 @@ func TestACallDependsOnWhatARequestDoes(t *testing.T) {
 		w.plane.SetGrants(g)
 	}
 	granted(func(*Grants) {})
-	denied(w, reasonUnbound)
+	denied(w, ReasonUnbound)
 	granted(func(g *Grants) { g.Locked = true })
-	denied(w, reasonVaultLocked)
+	denied(w, ReasonVaultLocked)
 	granted(func(g *Grants) { g.Unreadable = map[spec.FQN]Reason{"github://acme/calls": ReasonStoreUnreadable} })
 	denied(w, ReasonStoreUnreadable)
 
@@ -258,13 +233,13 @@ func TestACallDependsOnWhatARequestDoes(t *testing.T) {
 	for range 3 {
 		_, body = w.call(invocation("get", `{}`))
 	}
-	if _, why := reason(t, body); why != reasonRate {
+	if _, why := reason(t, body); why != ReasonRate {
 		t.Errorf("over the rate it is denied for %s", why)
 	}
 	w = newCalls(t, func(*Config) {}, hello)
 	w.plane.stopDrain()
 	<-w.plane.inflight.close()
-	denied(w, reasonDraining)
+	denied(w, ReasonDraining)
 }
 
 // A call needs the token in its own field, and no web page can make it.
@@ -310,7 +285,7 @@ func TestTheResponseOfACallIsCheckedAsAnyOther(t *testing.T) {
 		_ = z.Close()
 	})
 	status, body := w.call(invocation("get", `{"id":"7"}`))
-	if _, why := reason(t, body); status != 502 || why != reasonEncoding {
+	if _, why := reason(t, body); status != 502 || why != ReasonEncoding {
 		t.Errorf("%d %s", status, body)
 	}
 	w = newCalls(t, func(*Config) {}, func(rw http.ResponseWriter, _ *http.Request) {
@@ -329,7 +304,7 @@ func TestTheResponseOfACallIsCheckedAsAnyOther(t *testing.T) {
 		t.Errorf("a response that broke off ends as %q, %v", got, err)
 	}
 	w.untilRows(func(r []audit.Row) bool { return r[len(r)-1].Event == audit.EventProxyProxied })
-	if row := w.last(); row.Reason != string(reasonTruncated) {
+	if row := w.last(); row.Reason != string(ReasonTruncated) {
 		t.Errorf("the row is %+v", row)
 	}
 }
@@ -345,12 +320,6 @@ func TestCallsAreWithinTheMemoryOfTheSession(t *testing.T) {
 		_ = w.result(invocation("open", `{}`))
 	}
 	w.eventually(func() bool { return w.plane.budget.Used() < 1<<20 })
-	w = newCalls(t, func(*Config) {}, hello)
-	w.plane.budget = budget.New(1 << 10)
-	c := &callRequest{p: w.plane, hold: w.plane.budget.Conn().Hold(nil), r: &http.Request{Body: http.NoBody}}
-	if d := c.read(func([]byte) error { return nil }); d == nil || d.Reason != reasonMemory {
-		t.Errorf("without memory it is read: %v", d)
-	}
 }
 
 func BenchmarkACall(b *testing.B) {
@@ -360,5 +329,18 @@ func BenchmarkACall(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		_, _ = w.call(body)
+	}
+}
+
+// A credential of another kind than the operation declares is none for it.
+func TestACredentialIsOfTheKindThatIsDeclared(t *testing.T) {
+	w := newCalls(t, func(*Config) {}, hello)
+	g := w.plane.grants.Load()
+	bound := g.Bound["github://acme/calls"]
+	bound.Credential.Kind = "api_key"
+	w.plane.SetGrants(&Grants{Index: g.Index, Scrub: g.Scrub, Bound: map[spec.FQN]Bound{"github://acme/calls": bound}})
+	_, body := w.call(invocation("get", `{"id":"7"}`))
+	if _, why := reason(t, body); why != ReasonUnbound || len(w.requests()) != 0 {
+		t.Errorf("it is denied for %q: %s", why, body)
 	}
 }

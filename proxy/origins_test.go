@@ -119,7 +119,7 @@ func TestAnOriginThatTakesNothingGetsARequestOnce(t *testing.T) {
 				must(t, err)
 				body, _ := io.ReadAll(res.Body)
 				_ = res.Body.Close()
-				if _, why := reason(t, string(body)); res.StatusCode != 502 || why != reasonUpstream || heads.Load() != 1 {
+				if _, why := reason(t, string(body)); res.StatusCode != 502 || why != ReasonUpstream || heads.Load() != 1 {
 					t.Errorf("%d %s; the origin was asked %d times", res.StatusCode, body, heads.Load())
 				}
 			})
@@ -137,7 +137,7 @@ func TestAnUpstreamThatDiesUnderABodyIsNamedAsThat(t *testing.T) {
 	w := newWorldWith(t, true, set, nil)
 	w.client = w.h2client()
 	res, body := w.do("POST", "https://api.good.example/v1/items", strings.Repeat("x", 1<<10))
-	if _, why := reason(t, body); res.StatusCode != 502 || why != reasonUpstreamEnd {
+	if _, why := reason(t, body); res.StatusCode != 502 || why != ReasonUpstreamEnd {
 		t.Errorf("%d %s", res.StatusCode, body)
 	}
 }
@@ -213,7 +213,7 @@ func TestNothingPassesThatCannotBeRecorded(t *testing.T) {
 	w := newWorldWith(t, false, func(c *Config) { c.Passthrough = true }, hello)
 	w.plane.cfg.Audit = brokenRecorder{}
 	res, body := w.do("GET", "https://other.example/", "")
-	if res.StatusCode != 503 || !strings.Contains(body, string(reasonAudit)) || len(w.requests()) != 0 {
+	if res.StatusCode != 503 || !strings.Contains(body, string(ReasonAudit)) || len(w.requests()) != 0 {
 		t.Errorf("got %d %s, %d requests left", res.StatusCode, body, len(w.requests()))
 	}
 }
@@ -249,7 +249,7 @@ func TestAnInvalidStatusIsRejected(t *testing.T) {
 		})
 		w := newWorldWith(t, false, set, nil)
 		res, body := w.do("GET", "https://api.good.example/v1/items", "")
-		if _, why := reason(t, body); res.StatusCode != 502 || why != reasonUpstream {
+		if _, why := reason(t, body); res.StatusCode != 502 || why != ReasonUpstream {
 			t.Errorf("%s: %d %s", status, res.StatusCode, body)
 		}
 	}
@@ -270,7 +270,7 @@ func TestAnUploadThatTheUpstreamDoesNotTakeEnds(t *testing.T) {
 			w.client = w.h2client()
 		}
 		res, body := w.do("POST", "https://api.good.example/v1/items", strings.Repeat("x", 32<<20))
-		if _, why := reason(t, body); res.StatusCode != 504 || why != reasonTimeout {
+		if _, why := reason(t, body); res.StatusCode != 504 || why != ReasonTimeout {
 			t.Errorf("%s: %d %s", alpn, res.StatusCode, body)
 		}
 		close(hold)

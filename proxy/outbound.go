@@ -16,18 +16,18 @@ func (x *Exchange) modifyRequest() (*http.Request, *Denial) {
 	t := &x.target
 	path, err := url.PathUnescape(t.Path)
 	if err != nil {
-		return nil, deny(reasonMalformed, "the path has a broken escape")
+		return nil, ReasonMalformed.Deny("the path has a broken escape")
 	}
 	x.url = url.URL{Scheme: t.Scheme, Host: x.address(), Path: path, RawPath: t.Path,
 		RawQuery: t.Query, ForceQuery: t.Query == "" && strings.HasSuffix(x.request.RequestURI, "?")}
 	if x.url.EscapedPath() != t.Path {
-		return nil, deny(reasonMalformed, "the path has more than one spelling")
+		return nil, ReasonMalformed.Deny("the path has more than one spelling")
 	}
 	out := &x.out
 	*out = *(&http.Request{
 		Method: x.request.Method,
 		URL:    &x.url,
-		Host:   x.authority.HostHeader(t.Scheme),
+		Host:   x.at.Authority.HostHeader(t.Scheme),
 		Header: x.request.Header,
 		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}).WithContext(x.request.Context())
@@ -73,9 +73,9 @@ func (x *Exchange) recordDropped() {
 		return
 	}
 	listed := names[:min(len(names), maxDroppedFields)]
-	x.setField("dropped_headers", listed)
+	x.SetField("dropped_headers", listed)
 	if n := len(names) - len(listed); n > 0 {
-		x.setField("dropped_headers_omitted", n)
+		x.SetField("dropped_headers_omitted", n)
 	}
 }
 

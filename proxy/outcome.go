@@ -19,7 +19,7 @@ func (x *Exchange) recordAtEnd(res *http.Response) *http.Response {
 	switch {
 	case length != 0:
 	case x.came.client.Err() != nil:
-		x.bodyEnded(reasonUndelivered)
+		x.bodyEnded(ReasonUndelivered)
 	default:
 		x.bodyEnded("")
 	}
@@ -43,13 +43,19 @@ func (x *Exchange) bodyEnded(reason Reason) {
 		return
 	}
 	x.came.ended = true
-	if reason == reasonUndelivered && x.shed() {
-		reason = reasonMemory
+	if reason == ReasonUndelivered && x.shed() {
+		reason = ReasonMemory
 	}
 	x.row.ResponseBytes, x.row.Reason = x.came.n, string(reason)
 	x.bodyFields()
 	x.recordAsync()
 	x.endCapture()
+}
+
+// Abandon ends an exchange whose response is not passed on, for a reason.
+func (x *Exchange) Abandon(res *http.Response, reason Reason) {
+	x.bodyEnded(reason)
+	_ = res.Body.Close()
 }
 
 // outcomeBody is the body of a response for the client. It is not a part of its
@@ -73,7 +79,7 @@ func (b *outcomeBody) Read(p []byte) (int, error) {
 	case o.left == 0 || err == io.EOF && o.left < 0 && o.client.Err() == nil:
 		x.bodyEnded("")
 	case err != nil && o.client.Err() != nil:
-		x.bodyEnded(reasonUndelivered)
+		x.bodyEnded(ReasonUndelivered)
 	case err != nil:
 		x.bodyEnded(cutReason(err))
 	}
@@ -99,6 +105,6 @@ func (b *outcomeBody) Close() error {
 // is under way, and the last piece has to be written before.
 func (x *Exchange) closeBody() error {
 	defer x.leave()
-	x.bodyEnded(reasonUndelivered)
+	x.bodyEnded(ReasonUndelivered)
 	return x.came.src.Close()
 }

@@ -88,7 +88,7 @@ func TestARecoveredPanicIsLoggedWithItsOrigin(t *testing.T) {
 			panics: func(w *world, _ *panickingRecorder) { w.plane.SetGrants(&Grants{}) },
 			ask: func(w *world) {
 				if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 502 ||
-					Reason(w.last().Reason) != reasonPanic {
+					Reason(w.last().Reason) != ReasonPanic {
 					w.t.Errorf("got %d %s, row %+v", res.StatusCode, body, w.last())
 				}
 			}},

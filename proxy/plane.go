@@ -26,7 +26,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +35,7 @@ import (
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/capture"
+	"github.com/ALRubinger/aileron/proxy/internal/summary"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
@@ -60,6 +60,8 @@ type Config struct {
 	// drained.
 	Capture *capture.File
 	Started time.Time
+	// Poison overwrites the memory of an exchange that has ended, which is not used again then: tests find a late use.
+	Poison bool
 }
 
 // Recorder writes audit rows. Append returns when the row is committed;
@@ -76,6 +78,7 @@ type Limits struct {
 	Connections int           // open connections of clients; default 1024
 	Requests    int           // in flight upstream; default 2048
 	Rate        int           // requests and CONNECTs per second; default 100000
+	Descriptors int           // of files and connections, in the process; default its limit
 	Memory      int64         // bytes held on behalf of clients; default budget.Default
 	Handshake   time.Duration // of TLS with the client; default 60 s
 	Idle        time.Duration // of a tunnel that is not decrypted; default 10 min
@@ -87,6 +90,7 @@ func (l Limits) withDefaults() Limits {
 	l.Connections = cmp.Or(l.Connections, 1024)
 	l.Requests = cmp.Or(l.Requests, 2048)
 	l.Rate = cmp.Or(l.Rate, 100000)
+	l.Descriptors = cmp.Or(l.Descriptors, budget.DescriptorLimit())
 	l.Handshake = cmp.Or(l.Handshake, time.Minute)
 	l.Idle = cmp.Or(l.Idle, 10*time.Minute)
 	l.Drain = cmp.Or(l.Drain, 30*time.Second)
@@ -95,35 +99,22 @@ func (l Limits) withDefaults() Limits {
 
 // Plane mediates one session. All its methods are safe for concurrent use.
 type Plane struct {
-	cfg         Config
-	grants      atomic.Pointer[Grants]
-	upstream    *upstream.Client
-	tls         *clientTLS
-	ahead       *readAhead
-	workers     workers
-	firsts      firsts
-	slots       chan struct{} // connections
-	lobby       lobby         // connections over a limit, which are denied
-	files       *descriptors
-	waiters     chan struct{} // denials that are delayed
-	invocations chan struct{} // calls that are parsed
-	budget      *budget.Budget
+	cfg      Config
+	grants   atomic.Pointer[Grants]
+	upstream *upstream.Client
+	files    *budget.Descriptors
+	waiters  chan struct{} // denials that are delayed
+	budget   *budget.Budget
 
-	draining    context.Context //nolint:containedctx // ends when the plane begins to drain
-	stopDrain   context.CancelFunc
-	inflight    inflight      // exchanges that reach upstream
-	exchanges   exchanges     // their memory
-	serving     atomic.Int32  // calls of Serve
-	rate        *rate.Limiter // of requests
-	denialRate  *rate.Limiter // of denials that are not delayed
-	silenceRate *rate.Limiter // of rows for connections without a request
-	silent      summary[silences]
-	floodRate   *rate.Limiter // of rows for denials beyond those that may wait
-	flood       summary[flood]
+	draining   context.Context //nolint:containedctx // ends when the plane begins to drain
+	stopDrain  context.CancelFunc
+	inflight   inflight      // exchanges that reach upstream
+	exchanges  exchanges     // their memory
+	denialRate *rate.Limiter // of denials that are not delayed
+	floodRate  *rate.Limiter // of rows for denials beyond those that may wait
+	flood      summary.Summary[flood]
 
 	peek, peekStream time.Duration // peekWait and peekWaitStream, except in tests that wait for what comes
-
-	outsideCA sync.Once // for the log's line about a clock outside the lifetime of the CA
 }
 
 // New returns a plane that grants nothing yet.
@@ -133,25 +124,20 @@ func New(cfg Config) (*Plane, error) {
 	}
 	cfg.Limits = cfg.Limits.withDefaults()
 	p := &Plane{
-		cfg: cfg, tls: newClientTLS(), budget: budget.New(cfg.Limits.Memory), files: newDescriptors(descriptorLimit()),
-		slots: make(chan struct{}, cfg.Limits.Connections), waiters: make(chan struct{}, maxWaiters),
-		invocations: make(chan struct{}, invocationReads),
+		cfg: cfg, budget: budget.New(cfg.Limits.Memory), files: budget.NewDescriptors(cfg.Limits.Descriptors),
+		waiters: make(chan struct{}, maxWaiters), exchanges: exchanges{poison: cfg.Poison},
 	}
-	p.ahead = newReadAhead(p.budget)
 	cfg.Upstream.Descriptors, cfg.Upstream.Memory = p.files, p.budget
 	cfg.Upstream.Clients = cfg.Limits.Connections
 	var err error
 	if p.upstream, err = upstream.New(cfg.Upstream); err != nil {
 		return nil, err
 	}
-	p.files.giveUp = p.upstream.CloseOldestIdle
-	p.lobby.places = make(chan struct{}, p.files.lobbySize())
+	p.files.GiveUp = p.upstream.CloseOldestIdle
 	p.inflight.most = cfg.Limits.Requests
 	p.peek, p.peekStream = peekWait, peekWaitStream
 	p.denialRate = rate.NewLimiter(denialsPerSecond, denialsAtOnce)
-	p.silenceRate = rate.NewLimiter(silencesPerSecond, silencesAtOnce)
 	p.floodRate = rate.NewLimiter(floodsPerSecond, floodsAtOnce)
-	p.rate = rate.NewLimiter(rate.Limit(cfg.Limits.Rate), cfg.Limits.Rate)
 	p.draining, p.stopDrain = context.WithCancel(context.Background())
 	index, err := spec.NewIndex(nil)
 	if err != nil {
@@ -159,6 +145,27 @@ func New(cfg Config) (*Plane, error) {
 	}
 	p.SetGrants(&Grants{Index: index})
 	return p, nil
+}
+
+// Config returns what the plane was made of, with the defaults of its limits.
+func (p *Plane) Config() *Config { return &p.cfg }
+
+// Budget returns the memory of the session's clients.
+func (p *Plane) Budget() *budget.Budget { return p.budget }
+
+// Descriptors returns the file descriptors of the process.
+func (p *Plane) Descriptors() *budget.Descriptors { return p.files }
+
+// Draining ends when the plane begins to drain.
+func (p *Plane) Draining() context.Context { return p.draining }
+
+// Settle records what has only been counted so far. At the end of the last listener it also waits for the goroutines
+// that send request bodies upstream: they end with their requests, which are over, but a moment later.
+func (p *Plane) Settle(last bool) {
+	p.countFlood()
+	if last {
+		p.upstream.Wait()
+	}
 }
 
 // Drain denies new requests, ends idle connections, and waits for the
@@ -172,7 +179,7 @@ func (p *Plane) Drain(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	p.upstream.Close()
-	p.files.close()
+	p.files.Close()
 }
 
 // Do carries out the decision about one exchange and returns the response for
@@ -180,24 +187,24 @@ func (p *Plane) Drain(ctx context.Context) {
 // steps. A denial has been recorded when it is returned.
 func (p *Plane) Do(x *Exchange) (*http.Response, *Denial) {
 	if d := x.admit(); d != nil {
-		return nil, x.reject(d)
+		return nil, x.Reject(d)
 	}
 	if d := x.bindCredential(); d != nil {
-		return nil, x.reject(d)
+		return nil, x.Reject(d)
 	}
 	if d := x.recordIntent(); d != nil {
-		return nil, x.reject(d)
+		return nil, x.Reject(d)
 	}
 	out, d := x.modifyRequest()
 	if d != nil {
-		return nil, x.reject(d)
+		return nil, x.Reject(d)
 	}
 	res, d := x.send(out)
 	if d != nil {
-		return nil, x.reject(d)
+		return nil, x.Reject(d)
 	}
 	if d := x.modifyResponse(res); d != nil {
-		return nil, x.reject(d)
+		return nil, x.Reject(d)
 	}
 	return x.recordOutcome(res), nil
 }

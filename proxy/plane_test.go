@@ -1,17 +1,13 @@
 package proxy
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/spec"
@@ -130,32 +126,14 @@ func TestAQueryCredentialIsThereOnce(t *testing.T) {
 	}
 }
 
-func TestAMissingTokenIsAskedForAndRecorded(t *testing.T) {
-	w := newWorld(t, hello)
-	for _, auth := range []string{"", "Proxy-Authorization: Basic eDp3cm9uZw==\r\n",
-		"Proxy-Authorization: Bearer wrong\r\n"} {
-		before := len(w.rows())
-		conn, err := net.Dial("tcp", w.addr)
-		must(t, err)
-		fmt.Fprintf(conn, "CONNECT api.good.example:443 HTTP/1.1\r\nHost: api.good.example:443\r\n%s\r\n", auth)
-		res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodGet})
-		must(t, err)
-		if res.StatusCode != 407 || res.Header.Get("Proxy-Authenticate") == "" || len(w.rows()) != before+1 ||
-			Reason(w.last().Reason) != reasonToken {
-			t.Errorf("%q: %d, %d rows", auth, res.StatusCode, len(w.rows())-before)
-		}
-		conn.Close()
-	}
-}
-
 func TestAnUnboundOrLockedCredentialSendsNothing(t *testing.T) {
 	w := newWorld(t, hello)
 	g := *w.plane.grants.Load()
 	fqn := slices.Collect(maps.Keys(g.Bound))[0]
 	for want, grants := range map[Reason]*Grants{
-		reasonUnbound:             {},
-		reasonVaultLocked:         {Locked: true},
-		reasonVaultUnread:         {VaultUnreadable: true},
+		ReasonUnbound:             {},
+		ReasonVaultLocked:         {Locked: true},
+		ReasonVaultUnread:         {VaultUnreadable: true},
 		ReasonConnectorUnreadable: {Bound: g.Bound, Unreadable: map[spec.FQN]Reason{fqn: ReasonConnectorUnreadable}},
 		ReasonHomeMissing:         {Bound: g.Bound, Unreadable: map[spec.FQN]Reason{fqn: ReasonHomeMissing}},
 		ReasonStoreUnreadable:     {Bound: g.Bound, Unreadable: map[spec.FQN]Reason{fqn: ReasonStoreUnreadable}},
@@ -234,55 +212,5 @@ func TestAnUndeclaredUpgradeIsDenied(t *testing.T) {
 			"websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: x\r\n\r\nGET / HTTP/1.0\r\n\r\n")
 	if !strings.HasPrefix(got, "HTTP/1.1 426") || len(w.requests()) != 0 {
 		t.Errorf("got %.80q, %d requests left", got, len(w.requests()))
-	}
-}
-
-func TestGoproxyNeverDialsOrVerifiesForUs(t *testing.T) {
-	w := newWorld(t, hello)
-	f := w.plane.newProxyHandler(t.Context(), Listener{})
-	if _, err := f.gp.Tr.DialContext(t.Context(), "tcp", "127.0.0.1:1"); !errors.Is(err, errNeverDial) {
-		t.Errorf("Tr dials: %v", err)
-	}
-	if _, err := f.gp.ConnectDial("tcp", "127.0.0.1:1"); !errors.Is(err, errNeverDial) {
-		t.Errorf("ConnectDial dials: %v", err)
-	}
-	if f.gp.Tr.Proxy != nil {
-		t.Error("Tr reads the environment")
-	}
-}
-
-func TestATunnelOfHTTP10NeedsNoHost(t *testing.T) {
-	w := newWorld(t, hello)
-	conn, err := net.Dial("tcp", w.addr)
-	must(t, err)
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(testPatience))
-	fmt.Fprintf(conn, "CONNECT api.good.example:443 HTTP/1.0\r\nProxy-Authorization: Bearer %s\r\n\r\n", testToken)
-	res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect})
-	must(t, err)
-	if res.StatusCode != 200 {
-		t.Errorf("got %d", res.StatusCode)
-	}
-}
-
-func TestABurstOfConnectionsEndsItselfAndNotTheSession(t *testing.T) {
-	w := newWorld(t, hello)
-	for len(w.plane.slots) < cap(w.plane.slots) {
-		w.plane.slots <- struct{}{}
-	}
-	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://plain.good.example/x", nil)
-	must(t, err)
-	res, err := w.client.Do(req)
-	must(t, err)
-	res.Body.Close()
-	if res.StatusCode != 429 {
-		t.Errorf("over the cap: %d, want 429", res.StatusCode)
-	}
-	w.client.CloseIdleConnections()
-	for len(w.plane.slots) > 0 {
-		<-w.plane.slots
-	}
-	if res, _ := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != 200 {
-		t.Errorf("after the burst: %d, want 200", res.StatusCode)
 	}
 }

@@ -27,72 +27,72 @@ const (
 
 const (
 	// What [Decide] denies.
-	reasonHost       Reason = "host_not_allowed"      // package spec's
-	reasonNotMatched Reason = "operation_not_matched" // package spec's
-	reasonQuery      Reason = "query_not_declared"    // package spec's
-	reasonAuthority  Reason = "authority_mismatch"
-	reasonMalformed  Reason = "malformed_request"
-	reasonScheme     Reason = "insecure_scheme"
-	reasonApproval   Reason = "approval_required"
-	reasonUpgrade    Reason = "upgrade_not_declared"
-	reasonBody       Reason = "body_not_declared"
-	reasonArguments  Reason = "arguments_invalid"
+	ReasonHost       Reason = "host_not_allowed"      // package spec's
+	ReasonNotMatched Reason = "operation_not_matched" // package spec's
+	ReasonQuery      Reason = "query_not_declared"    // package spec's
+	ReasonAuthority  Reason = "authority_mismatch"
+	ReasonMalformed  Reason = "malformed_request"
+	ReasonScheme     Reason = "insecure_scheme"
+	ReasonApproval   Reason = "approval_required"
+	ReasonUpgrade    Reason = "upgrade_not_declared"
+	ReasonBody       Reason = "body_not_declared"
+	ReasonArguments  Reason = "arguments_invalid"
 
 	// What a client may not do, or did not do in time.
-	reasonToken        Reason = "token_missing_or_wrong"
-	reasonCrossSite    Reason = "cross_site"
-	reasonOwnerOnly    Reason = "owner_only"
-	reasonNotFound     Reason = "not_found"
-	reasonMethod       Reason = "method_not_allowed"
-	reasonNotTLS       Reason = "protocol_violation"
-	reasonTLSClient    Reason = "client_handshake_failed"
-	reasonNoRequest    Reason = "no_request"
-	reasonHeadTooLarge Reason = "head_too_large"
-	reasonTooLarge     Reason = "body_too_large"
-	reasonClientBody   Reason = "body_broken"
-	reasonSlow         Reason = "request_too_slow"
-	reasonClientGone   Reason = "client_gone"
-	reasonUndelivered  Reason = "response_not_delivered"
+	ReasonToken        Reason = "token_missing_or_wrong"
+	ReasonCrossSite    Reason = "cross_site"
+	ReasonOwnerOnly    Reason = "owner_only"
+	ReasonNotFound     Reason = "not_found"
+	ReasonMethod       Reason = "method_not_allowed"
+	ReasonNotTLS       Reason = "protocol_violation"
+	ReasonTLSClient    Reason = "client_handshake_failed"
+	ReasonNoRequest    Reason = "no_request"
+	ReasonHeadTooLarge Reason = "head_too_large"
+	ReasonTooLarge     Reason = "body_too_large"
+	ReasonClientBody   Reason = "body_broken"
+	ReasonSlow         Reason = "request_too_slow"
+	ReasonClientGone   Reason = "client_gone"
+	ReasonUndelivered  Reason = "response_not_delivered"
 
 	// What the session has too little of.
-	reasonConcurrency Reason = "too_many_connections"
-	reasonOverload    Reason = "too_many_requests"
-	reasonRate        Reason = "rate_exceeded"
-	reasonMemory      Reason = "memory_budget_exhausted"
-	reasonDescriptors Reason = "descriptors_exhausted"
+	ReasonConcurrency Reason = "too_many_connections"
+	ReasonOverload    Reason = "too_many_requests"
+	ReasonRate        Reason = "rate_exceeded"
+	ReasonMemory      Reason = "memory_budget_exhausted"
+	ReasonDescriptors Reason = "descriptors_exhausted"
 
 	// What the session cannot do at the moment.
-	reasonUnbound      Reason = "credential_not_bound"
-	reasonCredential   Reason = "credential_unusable" //nolint:gosec // a word
-	reasonVaultLocked  Reason = "vault_locked"
-	reasonVaultUnread  Reason = "vault_unreadable"
-	reasonAudit        Reason = "audit_unavailable"
-	reasonUnrecordable Reason = "outcome_not_recorded"
-	reasonDraining     Reason = "draining"
-	reasonCA           Reason = "session_ca_not_valid"
-	reasonPanic        Reason = "internal_error"
+	ReasonUnbound      Reason = "credential_not_bound"
+	ReasonCredential   Reason = "credential_unusable" //nolint:gosec // a word
+	ReasonVaultLocked  Reason = "vault_locked"
+	ReasonVaultUnread  Reason = "vault_unreadable"
+	ReasonAudit        Reason = "audit_unavailable"
+	ReasonUnrecordable Reason = "outcome_not_recorded"
+	ReasonDraining     Reason = "draining"
+	ReasonCA           Reason = "session_ca_not_valid"
+	ReasonPanic        Reason = "internal_error"
 
 	// What came of an upstream.
-	reasonAddress      Reason = "address_not_allowed"
-	reasonName         Reason = "name_not_resolved"
-	reasonDial         Reason = "upstream_unreachable"
-	reasonTLSUpstream  Reason = "upstream_not_verified"
-	reasonUpstream     Reason = "upstream_broken"
-	reasonUpstreamHTTP Reason = "upstream_not_http"
-	reasonUpstreamHead Reason = "upstream_head_too_large"
-	reasonUpstreamSlow Reason = "upstream_head_too_slow"
-	reasonUpstreamEnd  Reason = "upstream_closed"
-	reasonUpstreamRST  Reason = "upstream_reset"
-	reasonTruncated    Reason = "upstream_truncated"
-	reasonTimeout      Reason = "upstream_timeout"
+	ReasonAddress      Reason = "address_not_allowed"
+	ReasonName         Reason = "name_not_resolved"
+	ReasonDial         Reason = "upstream_unreachable"
+	ReasonTLSUpstream  Reason = "upstream_not_verified"
+	ReasonUpstream     Reason = "upstream_broken"
+	ReasonUpstreamHTTP Reason = "upstream_not_http"
+	ReasonUpstreamHead Reason = "upstream_head_too_large"
+	ReasonUpstreamSlow Reason = "upstream_head_too_slow"
+	ReasonUpstreamEnd  Reason = "upstream_closed"
+	ReasonUpstreamRST  Reason = "upstream_reset"
+	ReasonTruncated    Reason = "upstream_truncated"
+	ReasonTimeout      Reason = "upstream_timeout"
 
 	// What a response to a credential may not be.
-	reasonEncoding  Reason = "content_encoding"
-	reasonCharset   Reason = "charset"
-	reasonPartial   Reason = "partial_content"
-	reasonPacked    Reason = "packed_body"
-	reasonFieldName Reason = "odd_field_name"
-	reasonSwitch    Reason = "switching_protocols"
+	ReasonEncoding  Reason = "content_encoding"
+	ReasonCharset   Reason = "charset"
+	ReasonPartial   Reason = "partial_content"
+	ReasonPacked    Reason = "packed_body"
+	ReasonFieldName Reason = "odd_field_name"
+	ReasonSwitch    Reason = "switching_protocols"
 )
 
 // ReasonTunnelHost is the reason column of a row that is no denial.
@@ -147,86 +147,86 @@ const (
 
 // meanings is the table of all reasons.
 var meanings = map[Reason]meaning{
-	reasonHost:       {capabilityDenied, 403, false, hintGranted},
-	reasonNotMatched: {capabilityDenied, 403, false, hintGranted},
-	reasonQuery:      {capabilityDenied, 403, false, hintGranted},
-	reasonAuthority: {invalidRequest, 421, false,
+	ReasonHost:       {capabilityDenied, 403, false, hintGranted},
+	ReasonNotMatched: {capabilityDenied, 403, false, hintGranted},
+	ReasonQuery:      {capabilityDenied, 403, false, hintGranted},
+	ReasonAuthority: {invalidRequest, 421, false,
 		"Open a new connection for each host, and send that host in Host and SNI."},
-	reasonMalformed: {invalidRequest, 400, false, hintForm},
-	reasonScheme:    {invalidRequest, 400, false, "Use https."},
-	reasonApproval: {approvalRequired, 403, false,
+	ReasonMalformed: {invalidRequest, 400, false, hintForm},
+	ReasonScheme:    {invalidRequest, 400, false, "Use https."},
+	ReasonApproval: {approvalRequired, 403, false,
 		"There is no way to approve yet, so do not retry."},
-	reasonUpgrade: {capabilityDenied, 426, false,
+	ReasonUpgrade: {capabilityDenied, 426, false,
 		"Use plain HTTPS requests: this operation does not allow an upgrade."},
-	reasonBody: {invalidRequest, 400, false, "Send this request without a body."},
+	ReasonBody: {invalidRequest, 400, false, "Send this request without a body."},
 	ReasonActionUnusable: {capabilityDenied, 403, false,
 		"Do not retry. The user finds what is wrong with: aileron action show %s"},
 	ReasonPinMissing: {capabilityDenied, 403, false,
 		"Do not retry. The user installs what actions pin with: aileron sync"},
 	ReasonPinChanged: {hashMismatch, 409, false,
 		"Do not retry. The user finds what is wrong with: aileron action show %s"},
-	reasonArguments: {invalidRequest, 400, false,
+	ReasonArguments: {invalidRequest, 400, false,
 		"Nothing was sent. Correct the call: the operation's inputs are what its connector declares."},
 
-	reasonToken:        {unauthenticated, 407, false, "Send the session's token, AILERON_TOKEN."},
-	reasonCrossSite:    {capabilityDenied, 403, false, hintOwner},
-	reasonOwnerOnly:    {capabilityDenied, 403, false, hintOwner},
-	reasonNotFound:     {invalidRequest, 404, false, hintSession},
-	reasonMethod:       {invalidRequest, 405, false, hintSession},
-	reasonNotTLS:       {invalidRequest, 400, false, hintForm},
-	reasonTLSClient:    {invalidRequest, 400, false, hintForm},
-	reasonNoRequest:    {invalidRequest, 400, false, hintForm},
-	reasonHeadTooLarge: {invalidRequest, 431, false, "Send fewer or shorter header fields."},
-	reasonTooLarge:     {resourceLimitExceeded, 413, false, "Send a smaller body."},
-	reasonClientBody:   {invalidRequest, 400, false, "Send the whole body with valid framing." + hintSent},
-	reasonSlow:         {timedOut, 408, true, "Send the whole request without long pauses."},
-	reasonClientGone:   {networkError, 502, false, hintBroken},
-	reasonUndelivered:  {networkError, 502, false, hintBroken},
+	ReasonToken:        {unauthenticated, 407, false, "Send the session's token, AILERON_TOKEN."},
+	ReasonCrossSite:    {capabilityDenied, 403, false, hintOwner},
+	ReasonOwnerOnly:    {capabilityDenied, 403, false, hintOwner},
+	ReasonNotFound:     {invalidRequest, 404, false, hintSession},
+	ReasonMethod:       {invalidRequest, 405, false, hintSession},
+	ReasonNotTLS:       {invalidRequest, 400, false, hintForm},
+	ReasonTLSClient:    {invalidRequest, 400, false, hintForm},
+	ReasonNoRequest:    {invalidRequest, 400, false, hintForm},
+	ReasonHeadTooLarge: {invalidRequest, 431, false, "Send fewer or shorter header fields."},
+	ReasonTooLarge:     {resourceLimitExceeded, 413, false, "Send a smaller body."},
+	ReasonClientBody:   {invalidRequest, 400, false, "Send the whole body with valid framing." + hintSent},
+	ReasonSlow:         {timedOut, 408, true, "Send the whole request without long pauses."},
+	ReasonClientGone:   {networkError, 502, false, hintBroken},
+	ReasonUndelivered:  {networkError, 502, false, hintBroken},
 
-	reasonConcurrency: {resourceLimitExceeded, 429, true, hintClose},
-	reasonOverload:    {unavailable, 503, true, "Wait for requests that are under way, then try again."},
-	reasonRate:        {resourceLimitExceeded, 429, true, "Send fewer requests in a second."},
-	reasonMemory: {resourceLimitExceeded, 429, true,
+	ReasonConcurrency: {resourceLimitExceeded, 429, true, hintClose},
+	ReasonOverload:    {unavailable, 503, true, "Wait for requests that are under way, then try again."},
+	ReasonRate:        {resourceLimitExceeded, 429, true, "Send fewer requests in a second."},
+	ReasonMemory: {resourceLimitExceeded, 429, true,
 		"Read the responses that are under way, or close their connections, then try again."},
-	reasonDescriptors: {unavailable, 503, true, hintClose + " The user can raise the limit of open files (ulimit -n)."},
+	ReasonDescriptors: {unavailable, 503, true, hintClose + " The user can raise the limit of open files (ulimit -n)."},
 
-	reasonUnbound: {bindingRequired, 403, false,
+	ReasonUnbound: {bindingRequired, 403, false,
 		"Ask the user to bind a credential: aileron binding setup %s"},
-	reasonCredential: {bindingFailed, 502, false,
+	ReasonCredential: {bindingFailed, 502, false,
 		"Ask the user to bind the credential again: aileron binding rebind %s"},
-	reasonVaultLocked:         {unavailable, 503, true, "Ask the user to unlock the vault: aileron vault unlock."},
-	reasonVaultUnread:         {unavailable, 503, true, hintHome},
+	ReasonVaultLocked:         {unavailable, 503, true, "Ask the user to unlock the vault: aileron vault unlock."},
+	ReasonVaultUnread:         {unavailable, 503, true, hintHome},
 	ReasonConnectorUnreadable: {unavailable, 503, true, hintHome},
 	ReasonStoreUnreadable:     {unavailable, 503, true, hintHome},
 	ReasonHomeMissing:         {unavailable, 503, true, hintHome},
-	reasonAudit:               {unavailable, 503, true, hintAudit},
-	reasonUnrecordable:        {unavailable, 503, true, hintAudit},
-	reasonDraining:            {unavailable, 503, false, "The session is ending."},
-	reasonCA: {unavailable, 503, false,
+	ReasonAudit:               {unavailable, 503, true, hintAudit},
+	ReasonUnrecordable:        {unavailable, 503, true, hintAudit},
+	ReasonDraining:            {unavailable, 503, false, "The session is ending."},
+	ReasonCA: {unavailable, 503, false,
 		"Ask the user to set the clock right, or to start a new session."},
-	reasonPanic: {runtimeError, 502, false,
+	ReasonPanic: {runtimeError, 502, false,
 		"This is a fault of aileron. The user finds more with aileron audit show."},
 
-	reasonAddress: {capabilityDenied, 403, false,
+	ReasonAddress: {capabilityDenied, 403, false,
 		"Private, local and metadata addresses are never reached. Do not retry."},
-	reasonName:         {networkError, 502, true, hintDial},
-	reasonDial:         {networkError, 502, true, hintDial},
-	reasonTLSUpstream:  {networkError, 502, true, hintDial},
-	reasonUpstream:     {networkError, 502, false, hintBroken},
-	reasonUpstreamHTTP: {networkError, 502, false, hintNoHTTP},
-	reasonUpstreamHead: {networkError, 502, false, hintNoHTTP},
-	reasonUpstreamSlow: {timedOut, 504, false, hintSlow},
-	reasonUpstreamEnd:  {networkError, 502, false, hintBroken},
-	reasonUpstreamRST:  {networkError, 502, false, hintBroken},
-	reasonTruncated:    {networkError, 502, false, hintBroken},
-	reasonTimeout:      {timedOut, 504, false, hintSlow},
+	ReasonName:         {networkError, 502, true, hintDial},
+	ReasonDial:         {networkError, 502, true, hintDial},
+	ReasonTLSUpstream:  {networkError, 502, true, hintDial},
+	ReasonUpstream:     {networkError, 502, false, hintBroken},
+	ReasonUpstreamHTTP: {networkError, 502, false, hintNoHTTP},
+	ReasonUpstreamHead: {networkError, 502, false, hintNoHTTP},
+	ReasonUpstreamSlow: {timedOut, 504, false, hintSlow},
+	ReasonUpstreamEnd:  {networkError, 502, false, hintBroken},
+	ReasonUpstreamRST:  {networkError, 502, false, hintBroken},
+	ReasonTruncated:    {networkError, 502, false, hintBroken},
+	ReasonTimeout:      {timedOut, 504, false, hintSlow},
 
-	reasonEncoding:  {responseUnsafe, 502, false, hintUnsafe},
-	reasonCharset:   {responseUnsafe, 502, false, hintUnsafe},
-	reasonPartial:   {responseUnsafe, 502, false, hintUnsafe},
-	reasonPacked:    {responseUnsafe, 502, false, hintUnsafe},
-	reasonFieldName: {responseUnsafe, 502, false, hintUnsafe},
-	reasonSwitch:    {responseUnsafe, 502, false, hintUnsafe},
+	ReasonEncoding:  {responseUnsafe, 502, false, hintUnsafe},
+	ReasonCharset:   {responseUnsafe, 502, false, hintUnsafe},
+	ReasonPartial:   {responseUnsafe, 502, false, hintUnsafe},
+	ReasonPacked:    {responseUnsafe, 502, false, hintUnsafe},
+	ReasonFieldName: {responseUnsafe, 502, false, hintUnsafe},
+	ReasonSwitch:    {responseUnsafe, 502, false, hintUnsafe},
 }
 
 // Reasons returns the reasons of all denials, sorted.
@@ -241,5 +241,5 @@ func (r Reason) meaning() meaning {
 	if m, ok := meanings[r]; ok {
 		return m
 	}
-	return meanings[reasonPanic]
+	return meanings[ReasonPanic]
 }

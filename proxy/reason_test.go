@@ -49,7 +49,7 @@ func TestTheManualExplainsEveryReasonAndNoOther(t *testing.T) {
 			t.Errorf("docs/errors.md does not explain %s", reason)
 		case row.class != m.class:
 			t.Errorf("docs/errors.md has %s under %s, the table under %s", reason, row.class, m.class)
-		case reason != reasonUndelivered && !slices.Contains(row.status, strconv.Itoa(m.status)):
+		case reason != ReasonUndelivered && !slices.Contains(row.status, strconv.Itoa(m.status)):
 			t.Errorf("docs/errors.md has %s with status %s, the table with %d", reason, row.status, m.status)
 		case m.hint == "":
 			t.Errorf("%s has no hint", reason)

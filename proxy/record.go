@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"io"
 	"net/http"
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/proxy/capture"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -20,7 +22,7 @@ func (x *Exchange) recordIntent() *Denial {
 	defer x.wait.end()
 	if _, err := x.p.cfg.Audit.Append(x.wait.begin(recordTimeout), row); err != nil {
 		x.p.cfg.Log.Debug("the intent row could not be written", "error", err) // the log itself reports an outage, once
-		return deny(reasonAudit, "the audit log cannot be written")
+		return ReasonAudit.Deny("the audit log cannot be written")
 	}
 	x.intended = true
 	return nil
@@ -53,23 +55,20 @@ func (x *Exchange) recordNow() error {
 
 // recordAsync adds the outcome row of an exchange that took place. Since that
 // cannot be undone, the row may share the next commit.
-func (x *Exchange) recordAsync() { x.recordAsyncAs(x.outcomeID()) }
-
-// outcomeID returns the id of the outcome row, which is chosen now if it has none.
-func (x *Exchange) outcomeID() string {
-	if x.row.ID == "" {
-		x.row.ID = audit.NewID()
-	}
-	return x.row.ID
-}
-
-// recordAsyncAs is recordAsync for a row whose id is given.
-func (x *Exchange) recordAsyncAs(id string) {
-	x.finalize(id)
+func (x *Exchange) recordAsync() {
+	x.finalize(x.OutcomeID())
 	defer x.wait.end()
 	if err := x.p.cfg.Audit.AppendSoon(x.wait.begin(recordTimeout), x.row); err != nil {
 		x.p.cfg.Log.Debug("an outcome row could not be written", "error", err) // the log counts it as lost
 	}
+}
+
+// OutcomeID returns the id of the outcome row, which is chosen now if it has none.
+func (x *Exchange) OutcomeID() string {
+	if x.row.ID == "" {
+		x.row.ID = audit.NewID()
+	}
+	return x.row.ID
 }
 
 // finalize puts the id and the sums into the outcome row.
@@ -81,7 +80,7 @@ func (x *Exchange) finalize(id string) {
 	}
 	x.row.Redactions = x.redactions.Total()
 	if found := x.packed.Found(); found != "" {
-		x.setField("packed", string(found))
+		x.SetField("packed", string(found))
 	}
 }
 
@@ -98,7 +97,7 @@ func (x *Exchange) markSent() {
 func (x *Exchange) recordUndelivered(d *Denial) *Denial {
 	defer x.leave()
 	if x.shed() {
-		d.Reason = reasonMemory
+		d.Reason = ReasonMemory
 	}
 	x.markSent()
 	x.row.Reason = string(d.Reason)
@@ -116,4 +115,36 @@ func (x *Exchange) recordOutcome(res *http.Response) *http.Response {
 		return x.switched(res)
 	}
 	return x.recordAtEnd(res)
+}
+
+// endCapture hands an exchange over to the session's capture, once its row is complete.
+func (x *Exchange) endCapture() {
+	if x.capture == nil {
+		return
+	}
+	x.capture.End(capture.Outcome{Row: x.row, Secrets: x.secrets(), Slot: x.slot()})
+}
+
+// captureDenial is endCapture for an exchange that gets a denial, which has its audit id by now.
+func (x *Exchange) captureDenial(d *Denial) {
+	if x.capture == nil {
+		return
+	}
+	res := d.Response(x.request) // as the client gets it: gRPC has a form of its own
+	x.capture.Respond(res)
+	x.row.ResponseBytes = 0
+	if body, err := io.ReadAll(res.Body); err == nil && x.request.Method != http.MethodHead {
+		x.capture.Received(body)
+		x.row.ResponseBytes = int64(len(body))
+	}
+	x.endCapture()
+}
+
+// slot returns the place of the exchange's credential.
+func (x *Exchange) slot() capture.Slot {
+	if !x.credentialed() {
+		return capture.Slot{}
+	}
+	op := x.match.Operation
+	return capture.Slot{In: op.Injection.In, Name: op.Injection.Name, Replace: op.Path.Replace}
 }

@@ -24,7 +24,7 @@ func TestNothingLeavesThatCannotBeRecorded(t *testing.T) {
 	w := newWorld(t, hello)
 	w.plane.cfg.Audit = brokenRecorder{}
 	res, body := w.do("GET", "https://api.good.example/v1/items", "")
-	if res.StatusCode != 503 || !strings.Contains(body, string(reasonAudit)) || len(w.requests()) != 0 {
+	if res.StatusCode != 503 || !strings.Contains(body, string(ReasonAudit)) || len(w.requests()) != 0 {
 		t.Errorf("got %d %s, %d requests left", res.StatusCode, body, len(w.requests()))
 	}
 }
@@ -77,7 +77,7 @@ func TestAFailureAfterTheIntentIsNotLostOnAFullDisk(t *testing.T) {
 	}
 	intent, outcome := log.committed[0], log.held[0]
 	if intent.Event != audit.EventProxyStarted || outcome.Event != audit.EventProxyRejected || outcome.Status != 502 ||
-		Reason(outcome.Reason) != reasonUpstreamEnd || outcome.RequestID != intent.RequestID || intent.RequestID == "" {
+		Reason(outcome.Reason) != ReasonUpstreamEnd || outcome.RequestID != intent.RequestID || intent.RequestID == "" {
 		t.Errorf("the intent is %+v, its outcome %+v", intent, outcome)
 	}
 	if log.settled != 1 {

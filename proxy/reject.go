@@ -15,23 +15,28 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// reject commits the outcome row of a denial, puts its id on d, and delays the
+// Reject records the denial of a request, of which nothing more is decided. r may be nil.
+func (p *Plane) Reject(at Arrival, r *http.Request, d *Denial) *Denial {
+	return p.Begin(at, r).Reject(d)
+}
+
+// Reject commits the outcome row of a denial, puts its id on d, and delays the
 // response of a client that is denied too often.
-func (x *Exchange) reject(d *Denial) *Denial {
-	if d.Reason == reasonUndelivered {
+func (x *Exchange) Reject(d *Denial) *Denial {
+	if d.Reason == ReasonUndelivered {
 		return x.recordUndelivered(d)
 	}
 	defer x.leave() // a log that panics too
-	if d.Reason == reasonClientGone && x.shed() {
-		d = denyMemory()
+	if d.Reason == ReasonClientGone && x.shed() {
+		d = DenyMemory()
 	}
 	x.row.Decision, x.row.Reason = audit.DecisionRejected, string(d.Reason)
 	x.row.Status = d.Status()
 	if d.Boundary != "" {
-		x.setField("boundary", d.Boundary)
+		x.SetField("boundary", d.Boundary)
 	}
 	x.attribute()
-	d.subject = x.subject(d.Reason)
+	d.Subject = x.subject(d.Reason)
 	switch {
 	case x.intended:
 		x.recordSettled()
@@ -40,7 +45,7 @@ func (x *Exchange) reject(d *Denial) *Denial {
 		x.capture = nil // it has no row of its own
 		d.AuditID = x.count()
 	case x.recordNow() != nil:
-		d = deny(reasonAudit, "the audit log cannot be written")
+		d = ReasonAudit.Deny("the audit log cannot be written")
 	default:
 		d.AuditID = x.row.ID
 	}
@@ -68,14 +73,9 @@ func (x *Exchange) recordSettled() {
 	}
 }
 
-// denyMemory returns the denial of an exchange for which there is no memory.
-func denyMemory() *Denial {
-	return deny(reasonMemory, "the session's memory budget is exhausted")
-}
-
-// denyRate returns the denial of a request beyond those of a second.
-func (p *Plane) denyRate() *Denial {
-	return deny(reasonRate, "the session takes %d requests a second at most", p.cfg.Limits.Rate)
+// DenyMemory returns the denial of an exchange for which there is no memory.
+func DenyMemory() *Denial {
+	return ReasonMemory.Deny("the session's memory budget is exhausted")
 }
 
 // shed reports whether the exchange ended because it had to make room.
@@ -86,7 +86,7 @@ func (x *Exchange) shed() bool {
 // A denial costs its sender nothing, and the session a row for good. So a sandbox
 // that is denied again and again waits for its responses: its rows fill the disk,
 // on which every session's log is, only slowly. Beyond maxWaiters each denial
-// costs it a connection and a handshake, and rows count them (flood.go).
+// costs it a connection and a handshake, and rows count them.
 const (
 	denialsPerSecond = 200
 	denialsAtOnce    = 2000
@@ -104,7 +104,7 @@ func (x *Exchange) delay() bool {
 	if p.denialRate.Allow() {
 		return true
 	}
-	if x.row.Reason == string(reasonMemory) {
+	if x.row.Reason == string(ReasonMemory) {
 		return false // to wait would hold what there is too little of
 	}
 	select {

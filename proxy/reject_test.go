@@ -30,9 +30,11 @@ func TestADelayedDenialHoldsNoHead(t *testing.T) {
 	r.Header.Set("X-Long", strings.Repeat("0123456789", 5000))
 	refused := make(chan *http.Response)
 	go func() {
-		in := &tunnelHandler{p: w.plane, ctx: t.Context(),
-			authority: Authority{Host: "other.example", Port: 443}, scheme: "https", source: audit.SourceConnectTLS}
-		refused <- in.Answer(r)
+		at := Arrival{Authority: Authority{Host: "other.example", Port: 443}, Scheme: "https", Source: audit.SourceConnectTLS}
+		x := w.plane.Begin(at, r)
+		x.Decided(Decide(x.Question()))
+		_, d := w.plane.Do(x)
+		refused <- d.Response(r)
 	}()
 	w.eventually(func() bool { return len(w.plane.waiters) > 0 })
 	cancel()
@@ -123,7 +125,7 @@ func TestDenialsBeyondThoseThatMayWaitEndTheConnection(t *testing.T) {
 	})
 	t.Run("HTTP/1.1 in clear", func(t *testing.T) {
 		res, body := w.do("GET", "http://other.example/", "")
-		if _, why := reason(t, body); res.StatusCode != 403 || why != reasonHost || !res.Close {
+		if _, why := reason(t, body); res.StatusCode != 403 || why != ReasonHost || !res.Close {
 			t.Errorf("got %d %s, Connection: close is %t", res.StatusCode, why, res.Close)
 		}
 	})
@@ -196,7 +198,7 @@ func TestAnExchangeThatIsShedIsRecordedAsSuch(t *testing.T) {
 		_, err := io.WriteString(conn, "GET /v1/echo HTTP/1.1\r\nHost: api.good.example\r\n\r\n")
 		must(t, err)
 	}
-	isShed := func(row audit.Row) bool { return Reason(row.Reason) == reasonMemory }
+	isShed := func(row audit.Row) bool { return Reason(row.Reason) == ReasonMemory }
 	rows := w.untilRows(func(rows []audit.Row) bool { return slices.ContainsFunc(rows, isShed) })
 	if row := rows[slices.IndexFunc(rows, isShed)]; row.Decision != audit.DecisionProxied {
 		t.Errorf("the row is %+v", row)

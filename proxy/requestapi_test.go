@@ -230,41 +230,41 @@ func TestARequestIsTheOperationThatItNames(t *testing.T) {
 	}
 	named := func(old, new string) string { return strings.Replace(body(""), old, new, 1) }
 	for text, want := range map[string]Reason{
-		named("things/7", "things/mine"):                              reasonNotMatched,
-		named(`"get"`, `"mine"`):                                      reasonNotMatched,
-		named(`"get"`, `"none"`):                                      reasonNotMatched,
-		named("acme/calls", "acme/other"):                             reasonNotMatched,
-		named("api.good.example", "other.example"):                    reasonNotMatched, // passed through on the wire
-		named("https://api.good.example", "http://"+APIHost):          reasonNotMatched,
-		named("https://api.good.example/v1/things/7", "/v1/things/7"): reasonMalformed,
-		named("https://api.good.example/v1/things/7", ""):             reasonMalformed,
-		body(`,"headers":{"a":"1","a":"2"}`):                          reasonArguments,
-		body(`,"method":"GET"`):                                       reasonArguments,
-		body(`,"headers":["a"]`):                                      reasonArguments,
-		body(`,"headers":{"a":1}`):                                    reasonArguments,
-		body(`,"headers":{"a":["1",[]]}`):                             reasonArguments,
-		body(`,"headers":{"a:b":"1"}`):                                reasonMalformed,
-		body(`,"headers":{"Host:x":"1"}`):                             reasonMalformed,
-		body(`,"headers":{"":"1"}`):                                   reasonMalformed,
-		body(`,"headers":{"a":"1\r\nb: 2"}`):                          reasonMalformed,
-		body(`,"headers":{"a\r\nb":"1"}`):                             reasonMalformed,
-		body(`,"headers":{"Content-Length":"5"}`):                     reasonMalformed,
-		body(`,"headers":{"Transfer-Encoding":"chunked"}`):            reasonMalformed,
-		named(`"GET"`, `"GET /v1/things/8 HTTP/1.1\r\nX: "`):          reasonMalformed,
-		named(`"GET"`, `"CONNECT"`):                                   reasonMalformed,
-		named(`"GET"`, `""`):                                          reasonMalformed,
-		named(`"GET"`, `null`):                                        reasonArguments,
-		named("things/7", `things/7\r\nX-Evil: 1`):                    reasonMalformed,
-		body(`,"body_base64":"a"`):                                    reasonArguments,
-		body(`,"body_base64":"aGk"`):                                  reasonArguments,
-		body(`,"body_base64":"aG\nk="`):                               reasonArguments,
-		body(`,"body_base64":"aGl="`):                                 reasonArguments, // not zero behind the end
-		body(`,"body_base64":7`):                                      reasonArguments,
-		body(`,"body":"x"`):                                           reasonArguments,
-		body(`,"Method":"DELETE"`):                                    reasonArguments,
-		`[]`:                                                          reasonArguments,
-		``:                                                            reasonArguments,
-		body(`,"body_base64":"` + strings.Repeat("A", 10<<20) + `"`):  reasonTooLarge,
+		named("things/7", "things/mine"):                              ReasonNotMatched,
+		named(`"get"`, `"mine"`):                                      ReasonNotMatched,
+		named(`"get"`, `"none"`):                                      ReasonNotMatched,
+		named("acme/calls", "acme/other"):                             ReasonNotMatched,
+		named("api.good.example", "other.example"):                    ReasonNotMatched, // passed through on the wire
+		named("https://api.good.example", "http://"+APIHost):          ReasonNotMatched,
+		named("https://api.good.example/v1/things/7", "/v1/things/7"): ReasonMalformed,
+		named("https://api.good.example/v1/things/7", ""):             ReasonMalformed,
+		body(`,"headers":{"a":"1","a":"2"}`):                          ReasonArguments,
+		body(`,"method":"GET"`):                                       ReasonArguments,
+		body(`,"headers":["a"]`):                                      ReasonArguments,
+		body(`,"headers":{"a":1}`):                                    ReasonArguments,
+		body(`,"headers":{"a":["1",[]]}`):                             ReasonArguments,
+		body(`,"headers":{"a:b":"1"}`):                                ReasonMalformed,
+		body(`,"headers":{"Host:x":"1"}`):                             ReasonMalformed,
+		body(`,"headers":{"":"1"}`):                                   ReasonMalformed,
+		body(`,"headers":{"a":"1\r\nb: 2"}`):                          ReasonMalformed,
+		body(`,"headers":{"a\r\nb":"1"}`):                             ReasonMalformed,
+		body(`,"headers":{"Content-Length":"5"}`):                     ReasonMalformed,
+		body(`,"headers":{"Transfer-Encoding":"chunked"}`):            ReasonMalformed,
+		named(`"GET"`, `"GET /v1/things/8 HTTP/1.1\r\nX: "`):          ReasonMalformed,
+		named(`"GET"`, `"CONNECT"`):                                   ReasonMalformed,
+		named(`"GET"`, `""`):                                          ReasonMalformed,
+		named(`"GET"`, `null`):                                        ReasonArguments,
+		named("things/7", `things/7\r\nX-Evil: 1`):                    ReasonMalformed,
+		body(`,"body_base64":"a"`):                                    ReasonArguments,
+		body(`,"body_base64":"aGk"`):                                  ReasonArguments,
+		body(`,"body_base64":"aG\nk="`):                               ReasonArguments,
+		body(`,"body_base64":"aGl="`):                                 ReasonArguments, // not zero behind the end
+		body(`,"body_base64":7`):                                      ReasonArguments,
+		body(`,"body":"x"`):                                           ReasonArguments,
+		body(`,"Method":"DELETE"`):                                    ReasonArguments,
+		`[]`:                                                          ReasonArguments,
+		``:                                                            ReasonArguments,
+		body(`,"body_base64":"` + strings.Repeat("A", 10<<20) + `"`):  ReasonTooLarge,
 	} {
 		_, got := w.post(requestsPath, text)
 		if _, why := reason(t, got); why != want {
@@ -303,7 +303,7 @@ func TestACarriedRequestStaysOneOfHTTP(t *testing.T) {
 	w.plane.SetGrants(&Grants{Index: index, Scrub: old.Scrub, Bound: old.Bound})
 	status, body := w.boundary(carried{"get", "GET", "https://api.good.example/v1/things/7", []string{"Upgrade: websocket",
 		"Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="}, ""})
-	if _, why := reason(t, body); status != 426 || why != reasonUpgrade || !strings.Contains(body, "inside a tunnel") {
+	if _, why := reason(t, body); status != 426 || why != ReasonUpgrade || !strings.Contains(body, "inside a tunnel") {
 		t.Errorf("%d %s", status, body)
 	}
 	if n := len(w.requests()); n != 0 {

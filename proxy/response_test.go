@@ -46,10 +46,10 @@ func TestWhatCannotBeSearchedIsRefused(t *testing.T) {
 		set    func(http.ResponseWriter)
 		reason Reason
 	}{
-		"gzip": {func(w http.ResponseWriter) { w.Header().Set("Content-Encoding", "gzip") }, reasonEncoding},
+		"gzip": {func(w http.ResponseWriter) { w.Header().Set("Content-Encoding", "gzip") }, ReasonEncoding},
 		"utf-16": {func(w http.ResponseWriter) { w.Header().Set("Content-Type", "text/html; charset=utf-16le") },
-			reasonCharset},
-		"partial": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusPartialContent) }, reasonPartial},
+			ReasonCharset},
+		"partial": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusPartialContent) }, ReasonPartial},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) { c.set(rw); hello(rw, r) })
@@ -113,7 +113,7 @@ func TestATruncatedResponseIsNoCleanEnd(t *testing.T) {
 		t.Errorf("the client took %q for the whole", got)
 	}
 	res.Body.Close()
-	if row := w.last(); Reason(row.Reason) != reasonTruncated {
+	if row := w.last(); Reason(row.Reason) != ReasonTruncated {
 		t.Errorf("row reason %q", row.Reason)
 	}
 }

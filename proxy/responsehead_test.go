@@ -60,9 +60,9 @@ func TestAHeadOfTwoReadingsIsRefusedOnEveryWay(t *testing.T) {
 					t.Fatalf("%s: %d %q", name, status, body)
 				}
 				class, why := reason(t, body)
-				want := reasonUpstream
+				want := ReasonUpstream
 				if _, ok := notHTTP[name]; ok {
-					want = reasonUpstreamHTTP
+					want = ReasonUpstreamHTTP
 				}
 				if why != want || class != "network_error" {
 					t.Fatalf("%s: %d %s", name, status, body)
@@ -94,7 +94,7 @@ func TestAFramingFieldWithAnOddNameIsRefused(t *testing.T) {
 			if res.StatusCode != 502 {
 				t.Fatalf("%q of %s: %d %q", field, host, res.StatusCode, body)
 			}
-			if class, why := reason(t, body); class != "response_unsafe" || why != reasonFieldName {
+			if class, why := reason(t, body); class != "response_unsafe" || why != ReasonFieldName {
 				t.Errorf("%q of %s: %s", field, host, body)
 			}
 			s.ends(t)

@@ -85,14 +85,14 @@ func TestAShellCanReadADenial(t *testing.T) {
 		status            int
 		reason            Reason
 	}{
-		{testToken, invocation("drop", `{"id":"7"}`), "75", 403, reasonApproval},
-		{testToken, invocation("get", `{"id":"7","q":NaN}`), "2", 400, reasonArguments},
-		{testToken, invocation("get", `{"id":"7","\u001b[2J\u202e\n0 200 - response":1}`), "2", 400, reasonArguments},
-		{testToken, "", "2", 400, reasonArguments},
-		{testToken, invocation("get", `{"id":"mine"}`), "1", 403, reasonNotMatched},
-		{testToken, unknown, "1", 403, reasonNotMatched},
-		{testToken, invocation("get", `{"id":"`+strings.Repeat("x", 2<<20)+`"}`), "1", 413, reasonTooLarge},
-		{"x", invocation("open", `{}`), "1", 401, reasonToken},
+		{testToken, invocation("drop", `{"id":"7"}`), "75", 403, ReasonApproval},
+		{testToken, invocation("get", `{"id":"7","q":NaN}`), "2", 400, ReasonArguments},
+		{testToken, invocation("get", `{"id":"7","\u001b[2J\u202e\n0 200 - response":1}`), "2", 400, ReasonArguments},
+		{testToken, "", "2", 400, ReasonArguments},
+		{testToken, invocation("get", `{"id":"mine"}`), "1", 403, ReasonNotMatched},
+		{testToken, unknown, "1", 403, ReasonNotMatched},
+		{testToken, invocation("get", `{"id":"`+strings.Repeat("x", 2<<20)+`"}`), "1", 413, ReasonTooLarge},
+		{"x", invocation("open", `{}`), "1", 401, ReasonToken},
 	} {
 		for _, form := range []string{formShim, formShimJSON} {
 			head, rest, _ := w.shim(form, c.token, c.body)
@@ -177,7 +177,7 @@ func TestWgetFailsWhenTheResponseBreaksOff(t *testing.T) {
 		}
 	}
 	w.untilRows(func(r []audit.Row) bool { return r[len(r)-1].Event == audit.EventProxyProxied })
-	if row := w.last(); row.Reason == "" || row.Reason == string(reasonUndelivered) {
+	if row := w.last(); row.Reason == "" || row.Reason == string(ReasonUndelivered) {
 		t.Errorf("the row is %+v", row)
 	}
 }
@@ -212,7 +212,7 @@ func TestAShellsResponseStreams(t *testing.T) {
 	cancel()
 	<-gone
 	w.untilRows(func(r []audit.Row) bool { return r[len(r)-1].Event == audit.EventProxyProxied })
-	if row := w.last(); row.Reason != string(reasonUndelivered) || row.ID != res.Header.Get("X-Aileron-Audit-Id") {
+	if row := w.last(); row.Reason != string(ReasonUndelivered) || row.ID != res.Header.Get("X-Aileron-Audit-Id") {
 		t.Errorf("the row is %+v", row)
 	}
 }

@@ -1,19 +1,33 @@
 package proxy_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
 var updateStories = flag.Bool("update", false, "write what happened into the stories of testdata/exchanges")
+
+// The tests inside the package have a front too.
+func init() { //nolint:gochecknoinits // an import of package front would be a cycle there
+	proxy.NewFront = func(p *proxy.Plane) func(context.Context, net.Listener, bool, bool) error {
+		f := front.New(p)
+		return func(ctx context.Context, l net.Listener, sealed, redirected bool) error {
+			return f.Serve(ctx, l, front.Listener{Sealed: sealed, Redirected: redirected})
+		}
+	}
+}
 
 // TestExchanges runs the stories of testdata/exchanges. A story is a txtar file that a reviewer reads without Go;
 // README.md beside them explains its sections. What the origin saw, what the client got, and the rows of the audit

@@ -21,6 +21,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
@@ -62,7 +63,7 @@ func newFixture(t *testing.T, session, operation string) *fixture {
 	f.plane, err = proxy.New(cfg)
 	check(t, err)
 	f.grant(set, operation)
-	f.serve(proxy.Listener{Sealed: set["listener"] == "sealed"})
+	f.serve(front.Listener{Sealed: set["listener"] == "sealed"})
 	return f
 }
 
@@ -92,14 +93,14 @@ func (f *fixture) grant(set map[string]string, operation string) {
 		Scrub: scrub.NewSet([]scrub.Credential{{Secret: []byte(storySecret), Username: "ann"}})})
 }
 
-func (f *fixture) serve(listener proxy.Listener) {
+func (f *fixture) serve(listener front.Listener) {
 	f.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check(f.t, err)
 	f.addr = l.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
-	go func() { defer close(served); _ = f.plane.Serve(ctx, l, listener) }()
+	go func() { defer close(served); _ = front.New(f.plane).Serve(ctx, l, listener) }()
 	f.stop = func() { f.plane.Drain(context.Background()); cancel(); <-served }
 }
 

@@ -157,13 +157,13 @@ func TestAWeakChainGetsNothingOnAnyWay(t *testing.T) {
 					status, body := ask(w)
 					_, why := reason(t, body)
 					if c.fine {
-						if why == reasonTLSUpstream {
+						if why == ReasonTLSUpstream {
 							t.Errorf("%s, %s: %d %s", way, alpn, status, body)
 						}
 						break
 					}
-					if status != 502 || why != reasonTLSUpstream || w.last().Event != audit.EventProxyRejected ||
-						Reason(w.last().Reason) != reasonTLSUpstream {
+					if status != 502 || why != ReasonTLSUpstream || w.last().Event != audit.EventProxyRejected ||
+						Reason(w.last().Reason) != ReasonTLSUpstream {
 						t.Errorf("%s, %s: %d %s", way, alpn, status, body)
 					}
 					if bytes.Contains([]byte(body), []byte("x509")) {

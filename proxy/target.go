@@ -19,14 +19,14 @@ import (
 func target(a Authority, scheme, method, raw, host string) (t spec.Target, doubt string, d *Denial) {
 	path, absolute, ok := originForm(raw, scheme)
 	if !ok {
-		return spec.Target{}, "", deny(reasonMalformed, "the request target is not a path")
+		return spec.Target{}, "", ReasonMalformed.Deny("the request target is not a path")
 	}
 	for _, named := range []string{host, absolute} {
 		if named == "" || named == a.Host && !a.Addr.IsValid() { // without a port: the authority's own name
 			continue
 		}
 		if got, err := hostport.Parse(named, a.Port); err != nil || got != a {
-			return spec.Target{}, "", deny(reasonAuthority, "the Host is not the one that this connection was opened for")
+			return spec.Target{}, "", ReasonAuthority.Deny("the Host is not the one that this connection was opened for")
 		}
 	}
 	path, query, _ := strings.Cut(path, "?")
@@ -178,3 +178,11 @@ func plainPath(raw string) string {
 	}
 	return raw[:min(len(raw), maxPath)]
 }
+
+// Authority is the one host and port of an exchange. It is made once, from
+// the request line that opened the way (CONNECT or an absolute target), and
+// is from then on the only input to policy, name resolution, dialling, SNI,
+// certificate verification, the Host header, the choice of a credential and
+// the audit row. Everything else that claims to name a host (SNI, Host,
+// :authority) must agree with it or the request is denied.
+type Authority = hostport.Authority

@@ -68,7 +68,7 @@ func TestATunnelHostIsOnlyThatHost(t *testing.T) {
 	if _, err := w.pinned("other.example", "api.good.example"); err == nil {
 		t.Error("another SNI passed")
 	}
-	w.eventually(func() bool { return len(w.rows()) > 0 && Reason(w.last().Reason) == reasonAuthority })
+	w.eventually(func() bool { return len(w.rows()) > 0 && Reason(w.last().Reason) == ReasonAuthority })
 	if len(w.requests()) > 0 {
 		t.Error("the origin heard of it")
 	}

@@ -6,6 +6,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/audit"
 )
 
 // A connector's command sends no token to a sealed listener, and elsewhere that of a proxy. Nothing else may do so.
@@ -40,8 +42,8 @@ func TestOnlyACommandNeedsNoBearer(t *testing.T) {
 			res := w.say(c.method + " " + target + " HTTP/1.1\r\nHost: " + APIHost + "\r\n" + c.head +
 				"Content-Length: 2\r\nConnection: close\r\n\r\n{}")
 			body, _ := io.ReadAll(res.Body)
-			denied := strings.Contains(string(body), string(reasonToken))
-			if denied == want || !denied && !strings.Contains(string(body), string(reasonArguments)) {
+			denied := strings.Contains(string(body), string(ReasonToken))
+			if denied == want || !denied && !strings.Contains(string(body), string(ReasonArguments)) {
 				t.Errorf("%s, sealed %v: let in %v, want %v: %s", c.why, addr == sealed, !denied, want, body)
 			}
 		}
@@ -54,7 +56,33 @@ func (w *world) sealed() string {
 	must(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
-	go func() { defer close(served); _ = w.plane.Serve(ctx, l, Listener{Sealed: true}) }()
+	go func() { defer close(served); _ = w.serve(ctx, l, true, false) }()
 	w.t.Cleanup(func() { cancel(); <-served })
 	return l.Addr().String()
+}
+
+func TestTheAPIRespondsOnlyToItsOwnHosts(t *testing.T) {
+	w := newWorld(t, hello)
+	port := w.addr[strings.LastIndexByte(w.addr, ':'):]
+	for host, want := range map[string]int{
+		"127.0.0.1" + port: 200, "localhost" + port: 200, "[::1]" + port: 200, APIHost: 200,
+		"evil.test": 421, "rebind.network" + port: 421, "0.0.0.0" + port: 421, "[::]" + port: 421, "127.0.0.1.nip.io" +
+			port: 421,
+	} {
+		for _, path := range []string{"/v1/session", "/healthz"} {
+			before := len(w.rows())
+			res := w.say("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nAuthorization: Bearer " + testToken + "\r\n\r\n")
+			if res.StatusCode != want {
+				t.Errorf("%s at %s: %d, want %d", path, host, res.StatusCode, want)
+			}
+			if want == 200 {
+				continue
+			}
+			row := w.last()
+			if len(w.rows()) != before+1 || Reason(row.Reason) != ReasonAuthority ||
+				row.Source != audit.SourceRequestBoundary || res.Header.Get("X-Aileron-Audit-Id") != row.ID {
+				t.Errorf("%s at %s: row %+v", path, host, row)
+			}
+		}
+	}
 }

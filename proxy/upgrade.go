@@ -29,11 +29,11 @@ func (x *Exchange) admitUpgrade() *Denial {
 	switch {
 	case x.row.Source == audit.SourceForwardHTTP, x.row.Source == audit.SourceRequestBoundary,
 		x.request.ProtoMajor != 1, len(h["Upgrade"]) != 1 || !strings.EqualFold(h["Upgrade"][0], "websocket"):
-		return deny(reasonUpgrade, "the only upgrade that is relayed is that to a WebSocket, inside a tunnel")
+		return ReasonUpgrade.Deny("the only upgrade that is relayed is that to a WebSocket, inside a tunnel")
 	case len(h["Sec-Websocket-Version"]) != 1 || h["Sec-Websocket-Version"][0] != "13":
-		return deny(reasonUpgrade, "the WebSocket's version is not 13")
+		return ReasonUpgrade.Deny("the WebSocket's version is not 13")
 	case err != nil, len(key) != 16, len(h["Sec-Websocket-Key"]) != 1:
-		return deny(reasonMalformed, "the WebSocket's key is not one of 16 bytes")
+		return ReasonMalformed.Deny("the WebSocket's key is not one of 16 bytes")
 	}
 	x.websocket = modify.NewWebSocket(h, x.credentialed())
 	return nil
@@ -45,19 +45,19 @@ func (x *Exchange) switched(res *http.Response) *http.Response {
 	if x.match.Operation == nil {
 		x.row.Event = audit.EventSandboxPassthrough
 	}
-	res.Body = &upgraded{ReadWriteCloser: res.Body.(io.ReadWriteCloser), x: x}
+	res.Body = &Upgraded{ReadWriteCloser: res.Body.(io.ReadWriteCloser), x: x}
 	return res
 }
 
-// upgraded is the body of a response that switched protocols.
-type upgraded struct {
+// Upgraded is the body of a response that switched protocols.
+type Upgraded struct {
 	io.ReadWriteCloser
 	x *Exchange
 }
 
-// serve takes over the client's connection and relays until one side ends it, the
+// Serve takes over the client's connection and relays until one side ends it, the
 // session does, or its grant is withdrawn.
-func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
+func (u *Upgraded) Serve(w *wire.ResponseWriter, res *http.Response) {
 	x := u.x
 	relay := &websocket.Relay{Upstream: u.ReadWriteCloser, Record: x.capture.Messages()}
 	relay.NewScanner = func() websocket.Scanner { return x.secrets().NewScanner() }
@@ -69,7 +69,7 @@ func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 		defer x.leave()
 		_ = u.Close()
 		if relay.ToClient.Shed() || relay.ToUpstream.Shed() {
-			reason = reasonMemory
+			reason = ReasonMemory
 		}
 		relay.ToClient.Release()
 		relay.ToUpstream.Release()
@@ -82,19 +82,19 @@ func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 		x.endCapture()
 	}()
 	if !relay.ToClient.Take(websocket.IdleMemory) || !relay.ToUpstream.Take(websocket.IdleMemory) {
-		reason = reasonMemory
-		_ = w.Respond(denyMemory().Response(x.request))
+		reason = ReasonMemory
+		_ = w.Respond(DenyMemory().Response(x.request))
 		return
 	}
 	conn, _, err := w.Hijack()
 	if err != nil {
-		reason = reasonPanic
+		reason = ReasonPanic
 		return
 	}
 	defer conn.Close()
 	_ = conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
 	if _, err := conn.Write(switchHead(res.Header)); err != nil {
-		reason = reasonUndelivered
+		reason = ReasonUndelivered
 		return
 	}
 	_ = conn.SetWriteDeadline(time.Time{})
@@ -103,7 +103,7 @@ func (u *upgraded) serve(w *wire.ResponseWriter, res *http.Response) {
 	watched := make(chan struct{})
 	go func() { defer close(watched); x.watch(relay, over, shed) }()
 	if relay.Run() != nil {
-		reason = reasonNotTLS
+		reason = ReasonNotTLS
 	}
 	close(over)
 	<-watched
@@ -123,10 +123,10 @@ func (x *Exchange) watch(relay *websocket.Relay, over, shed <-chan struct{}) {
 		case <-x.p.draining.Done():
 			relay.End(websocket.GoingAway)
 			return
-		case <-x.tunnel.Done():
+		case <-x.at.Life.Done():
 			relay.End(websocket.GoingAway)
 			return
-		case <-g.current.Done():
+		case <-g.inForce.Done():
 			if g = x.p.grants.Load(); !x.stillGranted(g) {
 				relay.End(websocket.PolicyEnded)
 				return

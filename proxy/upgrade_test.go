@@ -217,7 +217,7 @@ func TestAnUnaskedUpgradeIsNotRelayed(t *testing.T) {
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		must(t, err)
 		body, _ := io.ReadAll(res.Body)
-		if class, why := reason(t, string(body)); res.StatusCode != 502 || class != "response_unsafe" || why != reasonSwitch {
+		if class, why := reason(t, string(body)); res.StatusCode != 502 || class != "response_unsafe" || why != ReasonSwitch {
 			t.Errorf("%s: got %d %s", path, res.StatusCode, body)
 		}
 		_ = conn.Close()
@@ -271,8 +271,8 @@ func TestAWebSocketIsAcceptedAsItWasOffered(t *testing.T) {
 				return
 			}
 			body, _ := io.ReadAll(res.Body)
-			if class, why := reason(t, string(body)); class != "response_unsafe" || why != reasonSwitch ||
-				Reason(w.last().Reason) != reasonSwitch {
+			if class, why := reason(t, string(body)); class != "response_unsafe" || why != ReasonSwitch ||
+				Reason(w.last().Reason) != ReasonSwitch {
 				t.Errorf("refused with %s, the row says %s", body, w.last().Reason)
 			}
 			<-gone // the upstream connection is closed

@@ -65,6 +65,18 @@ const testSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"g
    "inject":{"in":"query","name":"api_key"}},"inputs":[{"name":"x"}]},
  {"name":"plain","hosts":["plain.good.example","plain.good.example:80"]}]}]}`
 
+// NewFront returns what serves a plane. Package front imports this one, so story_test.go sets it, from outside.
+var NewFront func(*Plane) func(ctx context.Context, l net.Listener, sealed, redirected bool) error
+
+// The endpoints of the session's API, and the forms of a response that a shell reads.
+const (
+	operationsPath = "/v1/connector-operations/run"
+	actionsPath    = "/v1/actions/run"
+	requestsPath   = "/v1/sandbox-proxy/requests"
+	formShim       = "application/vnd.aileron.shim.v1"
+	formShimJSON   = formShim + "+json"
+)
+
 // testPatience is as long as only a defect takes, on a busy machine too.
 const testPatience = 5 * time.Minute
 
@@ -73,6 +85,7 @@ type world struct {
 	t      testing.TB
 	quiet  bool // the origin keeps nothing of what it sees
 	plane  *Plane
+	serve  func(ctx context.Context, l net.Listener, sealed, redirected bool) error // of the plane's front
 	log    *audit.Log
 	addr   string // of the plane's door
 	ca     *ca.Session
@@ -142,10 +155,11 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 				"other.example:443":     at, // reachable, and named by no connector
 			}}}
 	set(&cfg)
+	_, measured := t.(*testing.B)
+	cfg.Poison = !measured // the stories run on recycled exchanges
 	w.plane, err = New(cfg)
 	must(t, err)
-	_, measured := t.(*testing.B)
-	w.plane.exchanges.poison = !measured // the stories run on recycled exchanges
+	w.serve = NewFront(w.plane)
 	connector, err := spec.Load([]byte(testManifest), []byte(testSpec))
 	must(t, err)
 	index, err := spec.NewIndex([]*spec.Connector{connector})
@@ -163,7 +177,7 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 	served := make(chan struct{})
 	seen := &seenListener{Listener: l}
 	w.listeners = append(w.listeners, seen)
-	go func() { defer close(served); _ = w.plane.Serve(ctx, seen, Listener{}) }()
+	go func() { defer close(served); _ = w.serve(ctx, seen, false, false) }()
 	trusted := x509.NewCertPool()
 	trusted.AddCert(w.ca.Root())
 	proxyURL := &url.URL{Scheme: "http", Host: w.addr, User: url.UserPassword("x", testToken)}
@@ -324,4 +338,26 @@ func (w *world) untilRows(f func([]audit.Row) bool) []audit.Row {
 	}
 	w.t.Fatalf("rows: %+v", w.rows())
 	return nil
+}
+
+// say sends one request to w's listener as it is.
+func (w *world) say(request string) *http.Response {
+	w.t.Helper()
+	c := w.sends(request)
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	must(w.t, err)
+	w.t.Cleanup(func() { _ = res.Body.Close() })
+	return res
+}
+
+// sends opens a connection to w's listener and sends what is given.
+func (w *world) sends(request string) net.Conn {
+	w.t.Helper()
+	c, err := net.Dial("tcp", w.addr)
+	must(w.t, err)
+	w.t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(testPatience))
+	_, err = fmt.Fprint(c, request)
+	must(w.t, err)
+	return c
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/ALRubinger/aileron/ca"
 	speccmd "github.com/ALRubinger/aileron/cmd/aileron/internal/spec"
 	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
@@ -96,7 +97,7 @@ func newDecisions(t *testing.T) decisions {
 	fatal(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
-	go func() { defer close(served); _ = plane.Serve(ctx, l, proxy.Listener{Sealed: true}) }()
+	go func() { defer close(served); _ = front.New(plane).Serve(ctx, l, front.Listener{Sealed: true}) }()
 	t.Cleanup(func() { cancel(); <-served; plane.Drain(context.Background()); fatal(t, log.Close()) })
 	roots := x509.NewCertPool()
 	roots.AddCert(authority.Root())

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+
+	proxyapi "github.com/ALRubinger/aileron/proxy/api"
 )
 
 // api: the session's own endpoints, asked by who may not.
@@ -46,7 +48,7 @@ func api() category {
 		{id: "API-07", does: "a session's token tells and stops nothing of another session", run: func(c *testCase) {
 			other := newWorld(c.t, fixture{connectors: []string{"alt"}})
 			defer other.stop()
-			theirs := other.plane.Describe().ID
+			theirs := proxyapi.Describe(other.plane).ID
 			bearer := "Authorization: Bearer " + c.s.token
 			c.each("its name on its own", func(c *testCase) {
 				c.rows = 3
@@ -59,7 +61,7 @@ func api() category {
 					"in a body":   c.ask("POST", "/v1/session/stop", `{"session_id":"`+theirs+`"}`, bearer),
 				} {
 					if strings.Contains(a.body, theirs) || a.status == 200 &&
-						!strings.Contains(a.body, c.s.plane.plane.Describe().ID) {
+						!strings.Contains(a.body, proxyapi.Describe(c.s.plane.plane).ID) {
 						c.failf("%s: %s", what, a)
 					}
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
@@ -72,7 +73,7 @@ type fixture struct {
 	extra      []*spec.Connector
 	unbound    []string // connectors without their credential
 	set        func(*proxy.Config)
-	door       proxy.Listener
+	door       front.Listener
 }
 
 // world is a session of the real plane: connector files from testdata, a real
@@ -217,7 +218,7 @@ func newWorld(t testing.TB, f fixture) *world {
 	check(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
-	go func() { defer close(served); _ = w.plane.Serve(ctx, l, f.door) }()
+	go func() { defer close(served); _ = front.New(w.plane).Serve(ctx, l, f.door) }()
 	w.stop = sync.OnceFunc(func() {
 		w.release()
 		drain, late := context.WithTimeout(context.Background(), patience)

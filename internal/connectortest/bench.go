@@ -20,6 +20,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
@@ -108,7 +109,7 @@ func (b *bench) serve(ctx context.Context, own *ca.Session) error {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = b.plane.Serve(ctx, l, proxy.Listener{Sealed: true})
+		_ = front.New(b.plane).Serve(ctx, l, front.Listener{Sealed: true})
 	}()
 	roots := x509.NewCertPool()
 	roots.AddCert(own.Root())

@@ -14,7 +14,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/trust"
-	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/front"
 )
 
 // Host describes a session on this host.
@@ -68,7 +68,7 @@ func (l *Launcher) OpenHost(ctx context.Context, o Host) (_ *HostSession, err er
 	if err = s.Serve(ctx, false); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	s.Listen(ctx, listener, proxy.Listener{Names: listenNames(o.Listen, listener.Addr())})
+	s.Listen(ctx, listener, front.Listener{Names: listenNames(o.Listen, listener.Addr())})
 	s.Sweep(ctx)
 	return h, nil
 }

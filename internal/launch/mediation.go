@@ -15,6 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/internal/unixsocket"
 	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
@@ -67,7 +68,7 @@ func (m *mediation) listen(ctx context.Context, s *session.Session, engine *sand
 	case sealed:
 		// What a client in the sandbox calls the gateway's proxy (sandbox/gateway).
 		names := []string{"127.0.0.1:3128", "localhost:3128"}
-		for name, listener := range map[string]proxy.Listener{
+		for name, listener := range map[string]front.Listener{
 			"proxy.sock":    {Sealed: true, Names: names},
 			"redirect.sock": {Sealed: true, Redirected: true},
 		} {
@@ -88,7 +89,7 @@ func (m *mediation) listen(ctx context.Context, s *session.Session, engine *sand
 		m.apiHost = engine.HostAlias()
 		host := net.JoinHostPort(m.apiHost, strconv.Itoa(at.Port))
 		m.proxyURL, m.apiURL = "http://aileron:"+s.Token()+"@"+host, "http://"+host+"/v1"
-		s.Listen(ctx, l, proxy.Listener{Names: []string{host}})
+		s.Listen(ctx, l, front.Listener{Names: []string{host}})
 	case unmediated:
 		s.RecordDisabled(ctx, reasonOptOut, "--sandbox-proxy=off")
 	}

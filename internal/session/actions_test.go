@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/proxy/api"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/action"
 	"github.com/ALRubinger/aileron/spec/store"
@@ -137,7 +138,7 @@ func TestActionsFollowTheHome(t *testing.T) {
 	addAction(t, o.Home, "first", "1.2.0", old)
 	s := open(t, o)
 	fatal(t, s.Serve(t.Context(), false))
-	pinned := s.loader.s.plane.Describe()
+	pinned := api.Describe(s.loader.s.plane)
 	if inForce(s) != "1.3.0" || !slices.Equal(names(s), []string{"first"}) {
 		t.Fatalf("%s %v %+v", inForce(s), names(s), pinned)
 	}

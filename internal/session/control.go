@@ -16,6 +16,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/unixsocket"
+	"github.com/ALRubinger/aileron/proxy/api"
 )
 
 // serveControl serves the owner's endpoints on sessions/<id>/control.sock. No
@@ -76,7 +77,7 @@ func (s *Session) controlHealth(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Session) controlDescription(w http.ResponseWriter, _ *http.Request) {
-	respond(w, 200, s.plane.Describe())
+	respond(w, 200, api.Describe(s.plane))
 }
 
 // controlStop requests the end of the session once the response has been sent:

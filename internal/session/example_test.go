@@ -10,7 +10,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/session"
-	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -43,7 +43,7 @@ func Example() {
 		s.Abandon(ctx)
 		return
 	}
-	s.Listen(ctx, l, proxy.Listener{})
+	s.Listen(ctx, l, front.Listener{})
 
 	lister := session.Lister{
 		Home:    home,

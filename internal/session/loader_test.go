@@ -15,6 +15,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/proxy/api"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/catalog"
 	"github.com/ALRubinger/aileron/spec/store"
@@ -354,12 +355,12 @@ func TestNothingIsGrantedThatIsNotRecorded(t *testing.T) {
 	whole := s.audit
 	s.audit = closed // no row can be added
 	s.loader.reload(t.Context())
-	if hosts := s.plane.Describe().Hosts; len(hosts) != 0 {
+	if hosts := api.Describe(s.plane).Hosts; len(hosts) != 0 {
 		t.Errorf("%q are granted without a row", hosts)
 	}
 	s.audit = whole
 	s.loader.refresh(t.Context()) // the next tick
-	if hosts := s.plane.Describe().Hosts; len(hosts) == 0 {
+	if hosts := api.Describe(s.plane).Hosts; len(hosts) == 0 {
 		t.Error("nothing is granted when the log can be written again")
 	}
 	fatal(t, s.Close(t.Context(), 0, "the command ended"))

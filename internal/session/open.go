@@ -19,6 +19,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/otlp"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/capture"
+	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
 )
@@ -119,6 +120,7 @@ func (s *Session) makePlane(ctx context.Context) error {
 		return err
 	}
 	s.plane.SetGrants(first)
+	s.front = front.New(s.plane)
 	s.settle = limitGarbage(limits)
 	return nil
 }

@@ -28,7 +28,7 @@
 //		s.Abandon(ctx)
 //		return err
 //	}
-//	s.Listen(ctx, l, proxy.Listener{})
+//	s.Listen(ctx, l, front.Listener{})
 //	code, cause := run(ctx)
 //	return s.Close(ctx, code, cause)
 //
@@ -63,6 +63,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/otlp"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/capture"
+	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
@@ -87,6 +88,7 @@ type Session struct {
 	loader *loader
 	ca     *ca.Session
 	plane  *proxy.Plane
+	front  *front.Front
 	settle func() // lowers the memory limit when the session has begun; nil: it is settled
 
 	capture *capture.File  // nil: none was asked for
@@ -165,11 +167,11 @@ func (s *Session) Serve(ctx context.Context, sealed bool) error {
 
 // Listen serves the plane on l until the session closes. It must be called after
 // Serve.
-func (s *Session) Listen(ctx context.Context, l net.Listener, listener proxy.Listener) {
+func (s *Session) Listen(ctx context.Context, l net.Listener, listener front.Listener) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := s.stop
 	s.stop = func() { cancel(); stop() }
-	s.serving.Go(func() { _ = s.plane.Serve(ctx, l, listener) })
+	s.serving.Go(func() { _ = s.front.Serve(ctx, l, listener) })
 }
 
 // Close drains the plane, stops serving, records session.ended with the exit code of the session's command and the

@@ -21,7 +21,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hostport/hosttest"
 	"github.com/ALRubinger/aileron/internal/otlp"
-	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
 )
@@ -63,7 +63,7 @@ func TestAListenerIsServedUntilClose(t *testing.T) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		fatal(t, err)
 		addresses = append(addresses, l.Addr().String())
-		s.Listen(t.Context(), l, proxy.Listener{})
+		s.Listen(t.Context(), l, front.Listener{})
 	}
 	for _, at := range addresses {
 		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+at+"/healthz", nil)

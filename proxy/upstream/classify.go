@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/ALRubinger/aileron/proxy/budget"
 	"golang.org/x/net/http2"
 )
 
@@ -96,9 +97,6 @@ func h2Kind(err error, a *attempt) (kind Kind, detail string) {
 	return Broken, ""
 }
 
-// ErrOutOfDescriptors is returned by [Descriptors] that have none left.
-var ErrOutOfDescriptors = errors.New("dial upstream: the process has no file descriptor left")
-
 // IsOutOfDescriptors reports whether err is that of a process or a system that
 // has no file descriptor left. The resolver keeps only the text of such an error.
 func IsOutOfDescriptors(err error) bool {
@@ -109,5 +107,5 @@ func IsOutOfDescriptors(err error) bool {
 			return true
 		}
 	}
-	return errors.Is(err, ErrOutOfDescriptors)
+	return errors.Is(err, budget.ErrOutOfDescriptors)
 }

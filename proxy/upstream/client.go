@@ -63,7 +63,7 @@ type Options struct {
 }
 
 // Descriptors bounds the file descriptors of connections. Acquire waits for n of
-// them for a bounded time, and returns [ErrOutOfDescriptors] or the error of ctx.
+// them for a bounded time, and returns [budget.ErrOutOfDescriptors] or the error of ctx.
 type Descriptors interface {
 	Acquire(ctx context.Context, n int) error
 	Release(n int)
