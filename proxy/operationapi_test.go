@@ -322,16 +322,6 @@ func TestCallsAreWithinTheMemoryOfTheSession(t *testing.T) {
 	w.eventually(func() bool { return w.plane.budget.Used() < 1<<20 })
 }
 
-func BenchmarkACall(b *testing.B) {
-	w := newCalls(b, func(*Config) {}, hello)
-	w.quiet = true
-	body := invocation("get", `{"id":"7"}`)
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = w.call(body)
-	}
-}
-
 // A credential of another kind than the operation declares is none for it.
 func TestACredentialIsOfTheKindThatIsDeclared(t *testing.T) {
 	w := newCalls(t, func(*Config) {}, hello)

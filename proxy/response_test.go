@@ -98,26 +98,6 @@ func TestAStreamLeavesEventByEvent(t *testing.T) {
 	}
 }
 
-func TestATruncatedResponseIsNoCleanEnd(t *testing.T) {
-	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
-		rw.Header().Set("Content-Length", "100")
-		_, _ = io.WriteString(rw, "half")
-		rw.(http.Flusher).Flush()
-		conn, _, _ := rw.(http.Hijacker).Hijack()
-		conn.Close()
-	})
-	req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://api.good.example/v1/echo", nil)
-	res, err := w.client.Do(req)
-	must(t, err)
-	if got, err := io.ReadAll(res.Body); err == nil {
-		t.Errorf("the client took %q for the whole", got)
-	}
-	res.Body.Close()
-	if row := w.last(); Reason(row.Reason) != ReasonTruncated {
-		t.Errorf("row reason %q", row.Reason)
-	}
-}
-
 func TestAnUploadStreamsAndIsCounted(t *testing.T) {
 	w := newWorld(t, hello)
 	body := strings.Repeat("0123456789", 1<<18)
