@@ -3,15 +3,18 @@
 // sandbox must never see, streams the response back with every occurrence
 // redacted, and records audit events.
 //
-// [New] makes a [Plane], [Plane.SetGrants] sets what it allows, and
-// [Plane.Serve] serves the clients of a listener:
+// [New] makes a [Plane], [Plane.SetGrants] sets what it allows, and package
+// front serves the clients of a listener:
 //
 //	plane, err := proxy.New(proxy.Config{Session: id, Token: token, CA: ca, Audit: log})
 //	if err != nil {
 //		return err
 //	}
 //	plane.SetGrants(&proxy.Grants{Index: index, Bound: bound, Scrub: secrets})
-//	err = plane.Serve(ctx, listener, proxy.Listener{Sealed: true})
+//	err = front.New(plane).Serve(ctx, listener, front.Listener{Sealed: true})
+//
+// Open [Plane.Do] first, which reads as the seven steps of an exchange; then
+// decide.go, steps.go and outcome.go.
 //
 // [Decide] returns the decision about a request, and [Plane.Do] carries it out,
 // for a request in a tunnel and one in absolute form, whether it is allowed or

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/front"
 )
 
 // written returns the cases of a file of testdata/cases, whose README.md has their format.
@@ -185,7 +185,7 @@ func (v *variant) fixture() *fixture {
 	case "passing":
 		return passing()
 	case "redirected":
-		return &fixture{door: proxy.Listener{Sealed: true, Redirected: true}}
+		return &fixture{door: front.Listener{Sealed: true, Redirected: true}}
 	}
 	panic("no such session: " + kind)
 }

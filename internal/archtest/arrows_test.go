@@ -177,7 +177,6 @@ var arrows = []arrow{
 	{"internal/session", "internal/otlp", "exports the rows of its log"},
 	{"internal/session", "internal/unixsocket", "the control socket"},
 	{"internal/session", "proxy", "runs the plane"},
-	{"internal/session", "proxy", "makes the plane"},
 	{"internal/session", "proxy/api", "describes the session to its owner as to the sandbox"},
 	{"internal/session", "proxy/budget", "sets the plane's memory bounds"},
 	{"internal/session", "proxy/capture", "opens and closes the capture"},
