@@ -11,11 +11,12 @@
 // everything is printed that its failed tests and its processes wrote. The exit
 // code is that of the run that failed.
 //
-// With -again as the first argument, up to five tests that fail are run a second
+// With -again among the first arguments, up to five tests that fail are run a second
 // time, alone, once all others have ended. Those that pass then are listed as
 // flaky, with what they printed when they failed, and do not fail the run. A data
 // race, a panic, a time-out and a package that fails without a test are never
-// tried again.
+// tried again. With -cpu, the line of a package has the processor time of its
+// test program, and the report that of all.
 package main
 
 import (
@@ -36,6 +37,9 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 2 && os.Args[1] == measured {
+		os.Exit(measure(os.Args[2:]))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code, err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
@@ -56,9 +60,17 @@ type suite struct {
 
 // run runs go test with these arguments, or several at once, and returns the exit code.
 func run(ctx context.Context, args []string, w io.Writer) (int, error) {
-	retry := len(args) > 0 && args[0] == "-again"
-	if retry {
-		args = args[1:]
+	retry, wrapper := false, []string(nil)
+	for ; len(args) > 0 && (args[0] == "-again" || args[0] == "-cpu"); args = args[1:] {
+		if args[0] == "-again" {
+			retry = true
+			continue
+		}
+		self, err := os.Executable()
+		if err != nil {
+			return 1, fmt.Errorf("find this program: %w", err)
+		}
+		wrapper = []string{"-exec", self + " " + measured}
 	}
 	var mu sync.Mutex // of w and of failed
 	var failed error
@@ -67,7 +79,7 @@ func run(ctx context.Context, args []string, w io.Writer) (int, error) {
 	for chain := range split(args, "::") {
 		var turns []*suite
 		for group := range split(chain, ",") {
-			turns = append(turns, &suite{args: group, printer: newPrinter(w)})
+			turns = append(turns, &suite{args: withFlags(group, wrapper), printer: newPrinter(w)})
 		}
 		suites = append(suites, turns...)
 		running.Go(func() {
@@ -118,14 +130,25 @@ func split(args []string, separator string) iter.Seq[[]string] {
 	}
 }
 
+// withFlags returns the arguments of a run with flags behind its environment.
+func withFlags(args, flags []string) []string {
+	return slices.Insert(slices.Clone(args), environment(args), flags...)
+}
+
+// environment returns how many assignments the arguments begin with.
+func environment(args []string) int {
+	n := slices.IndexFunc(args, func(arg string) bool { return !assignment.MatchString(arg) })
+	if n < 0 {
+		return len(args)
+	}
+	return n
+}
+
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
 // goTest runs go test once, passes on each line of its events, and returns its exit code.
 func goTest(ctx context.Context, args []string, line func([]byte)) (int, error) {
-	first := slices.IndexFunc(args, func(arg string) bool { return !assignment.MatchString(arg) })
-	if first < 0 {
-		first = len(args)
-	}
+	first := environment(args)
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, args[first:]...)...)
 	cmd.Env = append(os.Environ(), args[:first]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test ends its tests

@@ -57,6 +57,7 @@ type printer struct {
 	failed   []string
 	flaky    []string
 	held     []failure
+	cpu      float64 // seconds
 }
 
 func newPrinter(w io.Writer) *printer {
@@ -67,6 +68,7 @@ func newPrinter(w io.Writer) *printer {
 func (p *printer) add(other *printer) {
 	p.err = cmp.Or(p.err, other.err)
 	p.failed = append(p.failed, other.failed...)
+	p.cpu += other.cpu
 	for s, tests := range other.skipped {
 		p.skip(s.where, s.why, tests...)
 	}
@@ -118,6 +120,7 @@ func (t *result) take(e event, over bool) {
 
 // ended prints a package: all that explains a failure, then its own line.
 func (p *printer) ended(name string, r *results, failed bool) {
+	seconds := p.takeCPU(r)
 	for _, t := range r.tests {
 		switch t.verdict {
 		case "skip":
@@ -140,6 +143,9 @@ func (p *printer) ended(name string, r *results, failed bool) {
 	for _, line := range r.output {
 		if suite, why, found := strings.Cut(strings.TrimSpace(line), ": not run: "); found { // harness.NotRun
 			p.skip(suite, why)
+		}
+		if strings.HasPrefix(line, "ok  \t") && seconds > 0 {
+			line = fmt.Sprintf("%s\tCPU %.1fs\n", strings.TrimRight(line, "\n"), seconds)
 		}
 		if strings.HasPrefix(line, "ok  \t") || strings.Contains(line, "[no test files]") {
 			p.print(line)
@@ -181,6 +187,9 @@ func (p *printer) report() error {
 	p.list("skipped", count, lines)
 	p.list("flaky", len(p.flaky), p.flaky)
 	p.list("failed", len(p.failed), p.failed)
+	if p.cpu > 0 {
+		p.print(fmt.Sprintf("processor time of the tests: %.0f s\n", p.cpu))
+	}
 	return p.err
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -126,6 +127,32 @@ func TestARunBeginsWhenTheOneBeforeItHasEnded(t *testing.T) {
 	args := "-count=1 ./one , -count=1 ./two , -count=1 -run=TestA ./one"
 	if code, err := run(t.Context(), strings.Fields(args), &out); err != nil || code != 0 {
 		t.Errorf("run = %d, %v with %s; want 0", code, err, out.String())
+	}
+}
+
+// TestMain is also what go test runs instead of a test program of a module below.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == measured {
+		os.Exit(measure(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+func TestTheProcessorTimeOfAPackageIsReported(t *testing.T) {
+	module(t, map[string]string{
+		"busy": `func TestA(t *testing.T) { n := uint64(os.Getpid()); for i := uint64(0); i < 1<<28; i++ { n += n<<3 ^ i }
+	fmt.Print("without an end of line ", n) }`,
+		"red": `func TestB(t *testing.T) { t.Error("it is red") }`,
+	})
+	var out strings.Builder
+	code, err := run(t.Context(), strings.Fields("-cpu A=b -count=1 ./busy :: -count=1 ./red"), &out)
+	if code != 1 || err != nil {
+		t.Errorf("run = %d, %v; want 1", code, err)
+	}
+	if got := out.String(); !regexp.MustCompile(`(?m)^ok  \texample.test/m/busy\t.*\tCPU [0-9.]+s$`).MatchString(got) ||
+		!strings.Contains(got, "it is red") || strings.Contains(got, cpuMark) ||
+		!regexp.MustCompile(`processor time of the tests: [0-9]+ s\n$`).MatchString(got) {
+		t.Errorf("printed %q", got)
 	}
 }
 

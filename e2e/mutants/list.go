@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -15,6 +16,12 @@ type mutant struct {
 	file        string // relative to the repository
 	old, new    string // a part of one line, which is in the file once
 	pkg, run    string // of go test
+}
+
+// needsEngine reports whether the test may need Podman or Docker. Beside other suites such a mutant is not tried: it
+// may take away what keeps one session from the sandboxes of another.
+func (m mutant) needsEngine() bool {
+	return slices.Contains([]string{"./sandbox", "./e2e", "./e2e/faults", "./e2e/har", "./e2e/sweep"}, m.pkg)
 }
 
 // parse reads a list. An entry is a paragraph; lines that begin with # are

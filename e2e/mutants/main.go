@@ -34,9 +34,17 @@ func main() {
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
+	}
+	switch {
+	case errors.Is(err, errLeft):
+		os.Exit(3)
+	case err != nil:
 		os.Exit(1)
 	}
 }
+
+// errLeft is returned when the processor time did not suffice for all mutants, and those that were tried were killed.
+var errLeft = errors.New("some mutants are left to another run")
 
 // options are the flags of the command.
 type options struct {
@@ -47,6 +55,8 @@ type options struct {
 	nice     int
 	bound    time.Duration
 	tries    int
+	engine   string
+	cpu      time.Duration
 	ids      []string
 }
 
@@ -60,6 +70,8 @@ func run(ctx context.Context, args []string) error {
 	flags.BoolVar(&o.check, "check", false, "only check that the edits apply, in the work tree as it is")
 	flags.DurationVar(&o.bound, "bound", bound, "the most that one test may take")
 	flags.IntVar(&o.tries, "tries", 1, "how often a test may pass without its defence, where chance decides what it sees")
+	flags.StringVar(&o.engine, "engine", "", "no: those alone whose tests need no engine of containers; only: the others")
+	flags.DurationVar(&o.cpu, "cpu", 0, "the processor time after which no other mutant is tried")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -76,7 +88,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer remove()
-	r := runner{root: root, bound: o.bound, nice: o.nice, tries: o.tries}
+	r := runner{root: root, bound: o.bound, nice: o.nice, tries: o.tries, cpu: o.cpu}
 	if o.baseline {
 		if err := r.baseline(ctx, chosen); err != nil {
 			return err
@@ -107,7 +119,9 @@ func choose(o options) ([]mutant, error) {
 	if _, err := fmt.Sscanf(o.shard, "%d/%d", &k, &n); err != nil || k < 1 || k > n {
 		return nil, fmt.Errorf("--shard is K/N with K from 1 to N, not %q", o.shard)
 	}
-	return shard(all, k, n), nil
+	return slices.DeleteFunc(shard(all, k, n), func(m mutant) bool {
+		return o.engine == "no" && m.needsEngine() || o.engine == "only" && !m.needsEngine()
+	}), nil
 }
 
 // check reports the edits that do not apply once in the files as they are.
@@ -151,7 +165,12 @@ func (r runner) all(ctx context.Context, mutants []mutant) error {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	counts := map[verdict]int{}
+	left := 0
 	for i, m := range mutants {
+		if r.cpu > 0 && used() > r.cpu {
+			left = len(mutants) - i
+			break
+		}
 		began := time.Now()
 		v, why, err := r.try(ctx, m)
 		if err != nil {
@@ -169,8 +188,20 @@ func (r runner) all(ctx context.Context, mutants []mutant) error {
 	fmt.Print(table.String())
 	fmt.Printf("%d killed, %d survived, %d stale, %d hung, %d untried\n",
 		counts[killed], counts[survived], counts[stale], counts[hung], counts[untried])
-	if counts[killed] != len(mutants) {
+	switch {
+	case counts[killed] != len(mutants)-left:
 		return errors.New("some defences can be taken away unseen")
+	case left > 0:
+		return fmt.Errorf("%d of %d: %w", left, len(mutants), errLeft)
 	}
 	return nil
+}
+
+// used is the processor time of the tests that have ended, with their compilers.
+func used() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -35,6 +35,7 @@ type runner struct {
 	bound time.Duration
 	nice  int
 	tries int
+	cpu   time.Duration
 }
 
 // try makes the edit, runs the test, and takes the edit back.
