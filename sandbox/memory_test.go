@@ -59,17 +59,15 @@ func TestASandboxThatRunsOutOfMemoryIsReported(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			engines(t, func(t *testing.T, e *sandbox.Engine) {
-				for range 5 {
-					code, got := runInLittleMemory(t, e, c.script)
-					if code == 137 && c.code != 137 && got.Memory {
-						continue // the kernel took the shell too, before the memory of the first was free
-					}
-					if code != c.code || got.Memory != c.want || got.Processes {
-						t.Errorf("Run = %d, out of %+v; want %d and memory %v", code, got, c.code, c.want)
-					}
-					return
+				// The kernel may take the shell too, before the memory of the first is free; and on a busy machine a sandbox
+				// may end before it is looked at again, which happens each second.
+				code, got := runInLittleMemory(t, e, c.script)
+				for try := 1; try < 5 && c.want && (code != c.code || !got.Memory); try++ {
+					code, got = runInLittleMemory(t, e, c.script)
 				}
-				t.Error("the kernel ended the shell with its child, five times")
+				if code != c.code || got.Memory != c.want || got.Processes {
+					t.Errorf("Run = %d, out of %+v; want %d and memory %v", code, got, c.code, c.want)
+				}
 			})
 		})
 	}

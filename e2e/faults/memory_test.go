@@ -31,16 +31,12 @@ func TestABoxThatRunsOutOfMemorySaysSo(t *testing.T) {
 					"[sandbox] memory in config.toml"},
 			"exit 5": {5, ""},
 		} {
-			r := u.begin(u.boxArgs(marked(script))...)
-			if c.want != "" {
-				r.hasBegun()
-				// What happens before a box is looked at for the first time is not seen.
-				harness.WaitFor(t, "aileron looks at the box", func() bool { return r.holds(r.box) })
-				u.say("go")
+			r, res := u.withLittleMemory(script, c.want != "")
+			// The kernel may take the shell too, before the memory of the first is free; and on a busy machine a box may end
+			// before it is looked at again, which happens each second.
+			for try := 1; try < 5 && c.want != "" && (res.code != c.code || !strings.Contains(res.err, c.want)); try++ {
+				r, res = u.withLittleMemory(script, true)
 			}
-			res := r.end()
-			_ = os.Remove(filepath.Join(u.project, "up"))
-			_ = os.Remove(filepath.Join(u.project, "go"))
 			if strings.Contains(res.err, "not enforced") && os.Geteuid() != 0 {
 				t.Skip("this machine does not enforce the limit: " + res.err)
 			}
@@ -59,6 +55,22 @@ func TestABoxThatRunsOutOfMemorySaysSo(t *testing.T) {
 			}
 		}
 	})
+}
+
+// withLittleMemory runs a script in a box to its end, which may wait for the file go before it runs out of memory.
+func (u *user) withLittleMemory(script string, runsOut bool) (*running, result) {
+	u.t.Helper()
+	r := u.begin(u.boxArgs(marked(script))...)
+	if runsOut {
+		r.hasBegun()
+		// What happens before a box is looked at for the first time is not seen.
+		harness.WaitFor(u.t, "aileron looks at the box", func() bool { return r.holds(r.box) })
+		u.say("go")
+	}
+	res := r.end()
+	_ = os.Remove(filepath.Join(u.project, "up"))
+	_ = os.Remove(filepath.Join(u.project, "go"))
+	return r, res
 }
 
 // holds reports whether aileron has a pidfd of a process: with that it looks at what the process runs out of.
