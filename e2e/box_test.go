@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
-
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
@@ -71,28 +69,6 @@ func TestCurlInABoxGetsTheCredentialAndNeverSeesIt(t *testing.T) {
 	}
 }
 
-func TestABoxHasNoOtherWayOut(t *testing.T) {
-	t.Parallel()
-	u := newUser(t, stub.Script{})
-	r := u.box(`
-		curl -sS --max-time 5 --noproxy '*' http://1.1.1.1/ ; echo
-		curl -sS --max-time 3 -6 --noproxy '*' 'http://[2606:4700::1111]/' ; echo "v6 $?"
-		getent hosts secret.exfil.example.com
-		grep -E 'Cap(Eff|Prm|Bnd|Amb)|NoNewPrivs|Seccomp:' /proc/self/status
-		(exec 3<>/dev/udp/192.0.2.1/53) 2>&1; ls -d /run/aileron /aileron 2>&1; mount | grep -c aileron`)
-	contains(t, "the output", r.out, "v6 ", "198.18.", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000",
-		"NoNewPrivs:\t1", "Seccomp:\t2",
-		"cannot access '/run/aileron'", "cannot access '/aileron'")
-	if strings.Contains(r.out, "v6 0") {
-		t.Error("IPv6 leads somewhere")
-	}
-	for _, row := range u.rows("--decision", "rejected") {
-		if row["host"] != "1.1.1.1" {
-			t.Errorf("row for %v", row["host"])
-		}
-	}
-}
-
 func TestTheExitCodeIsTheCommands(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, stub.Script{}) // the exit codes of boxes: see the tests around this one
@@ -101,81 +77,6 @@ func TestTheExitCodeIsTheCommands(t *testing.T) {
 	}
 	if r := u.run("run", "--", "sh", "-c", "kill -KILL $$"); r.code != 137 {
 		t.Errorf("on the host, killed: exit %d, want 137", r.code)
-	}
-}
-
-func TestATerminalIsTheBoxs(t *testing.T) {
-	t.Parallel()
-	needPodman(t)
-	u := newUser(t, stub.Script{})
-	cmd := u.command("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", "sh", "-c",
-		`stty size; read line; echo "got $line"; trap 'stty size; exit 3' WINCH; echo waiting; while :; do sleep 0.1; done`)
-	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 41, Cols: 121})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tty.Close()
-	lines := make(chan string, 64)
-	go func() {
-		defer close(lines)
-		s := bufio.NewScanner(tty)
-		for s.Scan() {
-			lines <- s.Text()
-		}
-	}()
-	deadline := time.After(harness.Patience)
-	var seen []string
-	expect := func(want string) {
-		t.Helper()
-		for {
-			select {
-			case line, ok := <-lines:
-				if !ok {
-					t.Fatalf("the terminal ended before %q, after %q", want, seen)
-				}
-				seen = append(seen, line)
-				if strings.Contains(line, want) {
-					return
-				}
-			case <-deadline:
-				t.Fatalf("%q did not come, but %q", want, seen)
-			}
-		}
-	}
-	expect("41 121")
-	_, _ = tty.Write([]byte("hello\n"))
-	expect("got hello")
-	expect("waiting")
-	if err := pty.Setsize(tty, &pty.Winsize{Rows: 30, Cols: 90}); err != nil {
-		t.Fatal(err)
-	}
-	expect("30 90")
-	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 3 {
-		t.Errorf("exit %d, want 3", code)
-	}
-}
-
-func TestASignalEndsTheBoxAndLeavesNothing(t *testing.T) {
-	t.Parallel()
-	needPodman(t)
-	u := newUser(t, stub.Script{})
-	cmd := u.command("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", "sh", "-c",
-		`trap 'exit 42' TERM; echo up > up; while :; do sleep 0.1; done`)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, u.made("up"))
-	_ = cmd.Process.Signal(syscall.SIGTERM)
-	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 42 {
-		t.Errorf("exit %d, want 42", code)
-	}
-	if left := u.leftovers(); left != "" {
-		t.Errorf("containers are left: %s", left)
-	}
-	if entries, _ := os.ReadDir(filepath.Join(u.home, "sessions")); len(entries) != 0 {
-		t.Errorf("session directories are left: %v", entries)
 	}
 }
 

@@ -1,36 +1,17 @@
 package day
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
-// A worktree, and an agent that writes what the host would run.
+// An agent that writes what the host would run.
 func TestProjectsOfOtherKinds(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []string{"podman", "docker"} {
-		t.Run("a worktree on "+engine, func(t *testing.T) { t.Parallel(); worktree(t, engine) })
 		t.Run("hostile to the host on "+engine, func(t *testing.T) { t.Parallel(); hostile(t, engine) })
-	}
-}
-
-// A worktree's repository lies elsewhere.
-func worktree(t *testing.T, engine string) {
-	harness.PodmanIsEnough(t, engine)
-	p := newPerson(t, cell{agent: "claude", engine: engine}, "")
-	main := filepath.Join(filepath.Dir(p.project), "main")
-	p.sh(`rmdir "$PWD" && mkdir ../main && cd ../main && git init -q && git commit -q --allow-empty -m one &&
-			git worktree add -q -b side "$OLDPWD"`)
-	r := p.box(`set -eu; echo work >file; git add file; git commit -qm two; git status --short
-			if echo evil >"$(git rev-parse --git-common-dir)/hooks/pre-commit"; then exit 9; fi`)
-	if r.code != 0 {
-		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
-	}
-	if got := p.git("-C", main, "log", "-1", "--format=%s", "side"); got != "two\n" {
-		t.Errorf("the branch ends with %q", got)
 	}
 }
 

@@ -25,7 +25,7 @@ var owners = []owner{
 	{"github.com/containerd/errdefs", "sandbox/engine/*.go", "kinds of the engine's errors"},
 	{"github.com/creack/pty", "cmd/aileron/*_test.go sandbox/*_test.go", "terminals for tests"},
 	{"github.com/creack/pty", "internal/detached/*_test.go", "terminals for tests"},
-	{"github.com/creack/pty", "e2e/*_test.go e2e/faults/*_test.go e2e/harness/*.go", "terminals for tests"},
+	{"github.com/creack/pty", "e2e/faults/*_test.go e2e/harness/*.go", "terminals for tests"},
 	{"github.com/creack/pty", "e2e/bench/screens.go", "the terminal of an agent whose first screen is waited for"},
 	{"github.com/docker/docker", "sandbox/engine/*.go", "the API of both engines"},
 	{"github.com/docker/go-units", "sandbox/engine/*.go", "ulimits of the engine's API"},
