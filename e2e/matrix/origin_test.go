@@ -2,20 +2,13 @@ package matrix
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	mathrand "math/rand/v2"
 	"net"
 	"net/http"
@@ -27,6 +20,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 const (
@@ -93,7 +87,14 @@ func startOrigin(t *testing.T, acks string, at registries) *origin {
 			s.ServeHTTP(w, r)
 		})
 	}
-	o.tls, o.plain = serve(t, handler(false), newRoot(t, o.roots)), serve(t, handler(true), nil)
+	root, config, err := stub.Authority()
+	if err == nil {
+		err = os.WriteFile(o.roots, root, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.tls, o.plain = serve(t, handler(false), config), serve(t, handler(true), nil)
 	return o
 }
 
@@ -238,38 +239,4 @@ func (o *origin) want(t *testing.T, c cell) wanted {
 func wantOf(data []byte, path string) wanted {
 	sum := sha256.Sum256(data)
 	return wanted{int64(len(data)), hex.EncodeToString(sum[:]), path}
-}
-
-// newRoot writes a root that lasts as long as the test, and returns a configuration with leaves of it.
-func newRoot(t *testing.T, file string) *tls.Config {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := &x509.Certificate{SerialNumber: big.NewInt(1),
-		Subject: pkix.Name{CommonName: "Root of the matrix's stand-ins"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true}
-	der, err := x509.CreateCertificate(rand.Reader, root, root, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return &tls.Config{MinVersion: tls.VersionTLS12,
-		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-			if err != nil {
-				return nil, err
-			}
-			leaf := &x509.Certificate{SerialNumber: serial, NotBefore: root.NotBefore, NotAfter: root.NotAfter,
-				KeyUsage:    x509.KeyUsageDigitalSignature,
-				ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, DNSNames: []string{hello.ServerName}}
-			der, err := x509.CreateCertificate(rand.Reader, leaf, root, key.Public(), key)
-			if err != nil {
-				return nil, err
-			}
-			return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
-		}}
 }

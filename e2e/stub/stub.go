@@ -9,7 +9,6 @@ package stub
 
 import (
 	"bytes"
-	"crypto/tls"
 	"encoding/json"
 	"io"
 	"log"
@@ -82,12 +81,12 @@ func (s Seen) APIKey() string { return s.Header.Get("X-Api-Key") }
 // Start serves until the test ends.
 func Start(t testing.TB, script Script) *Server {
 	t.Helper()
-	root, err := newRoot()
+	root, config, err := Authority()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &Server{Roots: filepath.Join(t.TempDir(), "root.pem"), script: script, Release: make(chan struct{})}
-	if err := os.WriteFile(s.Roots, root.pem, 0o600); err != nil {
+	if err := os.WriteFile(s.Roots, root, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -98,7 +97,7 @@ func Start(t testing.TB, script Script) *Server {
 	server := &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: time.Minute,
-		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: root.leaf},
+		TLSConfig:         config,
 		ErrorLog:          log.New(io.Discard, "", 0), // broken handshakes are what some tests are about
 	}
 	served := make(chan struct{})
