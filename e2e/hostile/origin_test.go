@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha1"
-	"crypto/tls"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
@@ -17,7 +15,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 // server is the origin under all its names.
@@ -31,13 +29,12 @@ type server struct {
 }
 
 func startServer(dir string) (*server, error) {
-	authority, err := ca.NewSession(ca.Options{Session: "origin"})
+	root, config, err := stub.Authority()
 	if err != nil {
 		return nil, err
 	}
 	s := &server{roots: filepath.Join(dir, "roots.pem"), resolve: map[string]string{}, payload: payload(false),
 		hard: payload(true)}
-	root := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Root().Raw})
 	if err := os.WriteFile(s.roots, root, 0o600); err != nil {
 		return nil, err
 	}
@@ -63,10 +60,9 @@ func startServer(dir string) (*server, error) {
 		protocols.SetHTTP1(true)
 		protocols.SetHTTP2(h2)
 		srv := &http.Server{Handler: mux, Protocols: &protocols, ReadHeaderTimeout: time.Minute,
-			ErrorLog: log.New(io.Discard, "", 0),
-			HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: 2000},
-			TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12,
-				GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return authority.Leaf(h.ServerName) }}}
+			ErrorLog:  log.New(io.Discard, "", 0),
+			HTTP2:     &http.HTTP2Config{MaxConcurrentStreams: 2000},
+			TLSConfig: config.Clone()}
 		s.servers = append(s.servers, srv)
 		s.resolve[host+":443"] = at.String()
 		go func() { _ = srv.ServeTLS(l, "", "") }()

@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
@@ -20,7 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 // server is the origin: one set of answers behind listeners that speak
@@ -48,18 +47,14 @@ type seen struct {
 }
 
 func startServer(dir string) (*server, error) {
-	authority, err := ca.NewSession(ca.Options{Session: "origin"})
+	root, config, err := stub.Authority()
 	if err != nil {
 		return nil, err
 	}
-	s := &server{roots: filepath.Join(dir, "origin.pem"), resolve: map[string]string{}, held: map[string]chan struct{}{}}
-	if err := os.WriteFile(s.roots, authority.RootPEM(), 0o600); err != nil {
+	s := &server{roots: filepath.Join(dir, "origin.pem"), tls: config, resolve: map[string]string{}, held: map[string]chan struct{}{}}
+	if err := os.WriteFile(s.roots, root, 0o600); err != nil {
 		return nil, err
 	}
-	s.tls = &tls.Config{MinVersion: tls.VersionTLS12,
-		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return authority.Leaf(cmp.Or(h.ServerName, "127.0.0.1"))
-		}}
 	for _, door := range []struct {
 		hosts     []string
 		protocols string
