@@ -51,7 +51,8 @@ func startServer(dir string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{roots: filepath.Join(dir, "origin.pem"), tls: config, resolve: map[string]string{}, held: map[string]chan struct{}{}}
+	s := &server{roots: filepath.Join(dir, "origin.pem"), tls: config, resolve: map[string]string{},
+		held: map[string]chan struct{}{}}
 	if err := os.WriteFile(s.roots, root, 0o600); err != nil {
 		return nil, err
 	}

@@ -19,8 +19,8 @@ func TestSlowClientsAreClosedAndHinderNoOthers(t *testing.T) {
 	t.Parallel()
 	program := packaged(t, "slowhttptest")
 	l, port := listen(t)
-	s := newSession(t, "[limits]\nhead_timeout = \"10s\"\nbody_timeout = \"10s\"\nwrite_timeout = \"10s\"\nidle_timeout = "+
-		"\"30s\"\n", // which another client, on a busy machine, does not need
+	s := newSession(t, "[limits]\nhead_timeout = \"10s\"\nbody_timeout = \"10s\"\nwrite_timeout = \"10s\"\n"+
+		"idle_timeout = \"30s\"\n", // which another client, on a busy machine, does not need
 
 		"--egress", "passthrough", "--resolve", "127.0.0.1:"+port+":"+origin.resolve[hostH1+":443"])
 	s.forwarder(t, l, "127.0.0.1:"+port)
