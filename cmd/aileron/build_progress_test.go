@@ -13,7 +13,6 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 )
@@ -62,10 +61,9 @@ func screen(t *testing.T, f func(p *console.BuildProgress)) string {
 // What a message would be written behind is cleared first, and no line is as wide as the terminal, which would wrap it.
 func TestAStatusIsOneLineThatAMessageReplaces(t *testing.T) {
 	got := screen(t, func(p *console.BuildProgress) {
-		f := &connector.Fetcher{A: cli.New(p.Console, &home.Dir{}), What: "github://acme/" + strings.Repeat("x", 100)}
-		f.Progress(2<<20, 4<<20)
+		f := p.Console.Transfer("github://acme/" + strings.Repeat("x", 100))
 		f.Notice("trying again")
-		f.Progress(3<<20, 4<<20) // too soon to be shown
+		f.Progress(2<<20, 4<<20) // too soon to be shown
 		p.Console.Infof("done")
 	})
 	want := "\r" + ("aileron: fetching github://acme/" + strings.Repeat("x", 100))[:39] + "\x1b[K" +
@@ -79,7 +77,7 @@ func TestAStatusIsSilentWhereThereIsNoTerminal(t *testing.T) {
 	var errs bytes.Buffer
 	a := cli.New(&console.Console{Stderr: &errs}, &home.Dir{Getenv: func(string) string { return "" }})
 	a.Child.Stderr = &errs
-	f := &connector.Fetcher{A: a, What: "github://acme/tracker@1.0.0"}
+	f := a.Transfer("github://acme/tracker@1.0.0")
 	f.Progress(1<<20, 2<<20)
 	if err := a.ShowDuring(t.Context(), "aileron: working", func() error { return io.EOF }); !errors.Is(err, io.EOF) {
 		t.Errorf("the error of the work is %v", err)

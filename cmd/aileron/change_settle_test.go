@@ -9,8 +9,8 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
 	"github.com/ALRubinger/aileron/internal/changes"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/spec/store"
@@ -47,7 +47,7 @@ func (o owner) changesOf() []interruptedChange {
 	}
 	binding := func(name string) audit.Row { return audit.Row{ConnectorFQN: githubFQN, Binding: name} }
 	return []interruptedChange{
-		{changes.Change{What: audit.ChangeConnectorInstall, About: connector.AboutConnector(string(other.FQN), other.Version,
+		{changes.Change{What: audit.ChangeConnectorInstall, About: connectors.AboutConnector(string(other.FQN), other.Version,
 			other.Hash)},
 			func() error {
 				_, err := s.Install(o.t.Context(), anthropic, store.InstallOptions{})
@@ -63,7 +63,7 @@ func (o owner) changesOf() []interruptedChange {
 		{changes.Change{What: audit.ChangeVaultUnlock}, func() error { return v.SetLocked(false) }},
 		{changes.Change{What: audit.ChangeVaultPasswd, Before: digest(vault.Identity)},
 			func() error { return v.ChangePassphrase([]byte("another long passphrase")) }},
-		{changes.Change{What: audit.ChangeConnectorRemove, About: connector.AboutConnector(githubFQN, github.Version,
+		{changes.Change{What: audit.ChangeConnectorRemove, About: connectors.AboutConnector(githubFQN, github.Version,
 			github.Hash)},
 			func() error {
 				_, err := s.Remove(githubFQN, "", nil)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/unlock"
 )
 
@@ -87,7 +87,7 @@ func TestAMistypedPassphraseOfASigningKeyIsAskedForAgain(t *testing.T) {
 // input is said on a line of its own.
 func TestActionAddAsksLikeConnectorInstall(t *testing.T) {
 	o := newOwner(t)
-	hash := decode[connector.ConnectorJSON](t, o.ok("connector", "install", trackerDir(t, "acme", "1.0.0"), "--yes",
+	hash := decode[connectors.ConnectorJSON](t, o.ok("connector", "install", trackerDir(t, "acme", "1.0.0"), "--yes",
 		"--json")).Hash
 	file := o.file("get.md", `+++
 [action]

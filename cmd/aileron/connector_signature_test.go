@@ -15,6 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/spec/signature"
 )
@@ -128,7 +129,7 @@ func TestAPublishersFirstKeyIsRememberedAndNoOtherIsAccepted(t *testing.T) {
 		t.Errorf("show prints %s", got)
 	}
 	list := decode[[]connector.EntryJSON](t, c.ok("connector", "list", "--json"))
-	if len(list) != 1 || !list[0].OK || *list[0].Signature != (connector.SignatureJSON{Status: "verified",
+	if len(list) != 1 || !list[0].OK || *list[0].Signature != (connectors.SignatureJSON{Status: "verified",
 		Authority: "github://acme", KeyID: id, PublicKey: public}) {
 		t.Errorf("list prints %+v", list)
 	}
@@ -243,7 +244,7 @@ func TestASignatureIsAddedToWhatIsInstalled(t *testing.T) {
 	if _, errs, code := c.run("connector", "install", signed); code != 2 || !strings.Contains(errs, "pass --yes") {
 		t.Errorf("a first key is remembered without consent: %d %s", code, errs)
 	}
-	again := decode[connector.ConnectorJSON](t, c.ok("connector", "install", signed, "--yes", "--json"))
+	again := decode[connectors.ConnectorJSON](t, c.ok("connector", "install", signed, "--yes", "--json"))
 	if !again.Already {
 		t.Error("it was installed anew")
 	}
@@ -315,7 +316,7 @@ func TestTheCatalogueIsPartOfAileron(t *testing.T) {
 	if got := c.ok("connector", "check", "npm"); !strings.Contains(got, "part of aileron") {
 		t.Errorf("check prints %s", got)
 	}
-	in := decode[connector.ConnectorJSON](t, c.ok("connector", "install", "npm", "--yes", "--json"))
+	in := decode[connectors.ConnectorJSON](t, c.ok("connector", "install", "npm", "--yes", "--json"))
 	if in.Signed || in.Signature.Status != "part_of_aileron" {
 		t.Errorf("install prints %+v", in.Signature)
 	}

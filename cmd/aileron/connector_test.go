@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/console"
 )
 
@@ -16,12 +17,13 @@ func TestConnectorLife(t *testing.T) {
 	if got := c.ok("connector", "list", "--json"); got != "[]\n" {
 		t.Errorf("an empty list is %q", got)
 	}
-	in := decode[connector.ConnectorJSON](t, c.ok("connector", "install", exampleGitHub, "--yes", "--json"))
+	in := decode[connectors.ConnectorJSON](t, c.ok("connector", "install", exampleGitHub, "--yes", "--json"))
 	if in.FQN != githubFQN || in.Already || in.Credential.Kind != "bearer" || !slices.Equal(in.Hosts,
 		[]string{"api.github.com:443"}) || len(in.Operations) < 20 {
 		t.Errorf("install prints %+v", in)
 	}
-	if again := decode[connector.ConnectorJSON](t, c.ok("connector", "install", exampleGitHub, "--json")); !again.Already {
+	if again := decode[connectors.ConnectorJSON](t, c.ok("connector", "install", exampleGitHub,
+		"--json")); !again.Already {
 		t.Error("installing it again, without --yes, is not a quiet success")
 	}
 	c.ok("connector", "install", githubFQN+"@0.1.0")
@@ -100,7 +102,7 @@ func TestALongConnectorIsSummarisedOnATerminal(t *testing.T) {
 
 func TestInstallHoldsTheHash(t *testing.T) {
 	c := newRunner(t)
-	checked := decode[connector.ConnectorJSON](t, c.ok("connector", "check", exampleGitHub, "--json"))
+	checked := decode[connectors.ConnectorJSON](t, c.ok("connector", "check", exampleGitHub, "--json"))
 	_, errs, code := c.run("connector", "install", exampleGitHub, "--yes", "--json", "--hash",
 		"sha256:"+strings.Repeat("0", 64))
 	if code != 1 || !strings.Contains(errs, `"hash_mismatch"`) {
@@ -116,7 +118,7 @@ func TestPackedConnectorInstalls(t *testing.T) {
 	c := newRunner(t)
 	file := filepath.Join(t.TempDir(), "aileron.tar.gz")
 	packed := decode[map[string]string](t, c.ok("connector", "pack", exampleGitHub, "--output", file, "--json"))
-	if in := decode[connector.ConnectorJSON](t, c.ok("connector", "install", file, "--yes",
+	if in := decode[connectors.ConnectorJSON](t, c.ok("connector", "install", file, "--yes",
 		"--json")); in.Hash != packed["hash"] {
 		t.Errorf("it is packed as %s and installed as %s", packed["hash"], in.Hash)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -108,3 +109,46 @@ func Usage(err error) error { return UsageError{err} }
 
 // Input returns err as that of a file that a person has named, with a reason.
 func Input(err error, reason string) error { return InputError{err, reason} }
+
+// AsLine returns text as one line, whatever the errors below have put in: people read it, and grep.
+func AsLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Report is an error as the caller of aileron gets it.
+type Report struct {
+	Code          int // the exit code
+	Class, Reason string
+	Message, Hint string // one line each
+}
+
+// Describe returns what an error is for the caller of aileron.
+func Describe(err error) Report {
+	f := Report{Code: 1, Class: "connector_runtime_error"}
+	if errors.As(err, new(UsageError)) {
+		f.Code, f.Class = 2, "invalid_request"
+	}
+	var code Coded
+	if errors.As(err, &code) {
+		f.Code = code.ExitCode()
+	}
+	var class Classed
+	if errors.As(err, &class) {
+		f.Class = class.ErrorClass()
+	}
+	f.Reason = f.Class
+	if NotFound(err) {
+		f.Class, f.Reason = "invalid_request", ReasonNotFound
+	}
+	var reason Reasoned
+	if errors.As(err, &reason) {
+		f.Reason = reason.ErrorReason()
+	}
+	fault, remedy := hint.System(err)
+	if fault != "" && class == nil && reason == nil {
+		f.Class, f.Reason = "unavailable", fault
+	}
+	if h := hint.Of(err); h != "" && !hint.Only(fault) {
+		remedy = h
+	}
+	f.Message, f.Hint = AsLine(err.Error()), AsLine(remedy)
+	return f
+}

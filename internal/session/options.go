@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -263,7 +262,14 @@ const StoppedCause = "stopped by aileron session stop"
 
 // ErrStopped is returned for a session that was stopped before its command
 // began.
-var ErrStopped = errors.New(StoppedCause)
+var ErrStopped error = stoppedError{}
+
+type stoppedError struct{}
+
+func (stoppedError) Error() string { return StoppedCause }
+
+// ExitCode returns [StoppedCode].
+func (stoppedError) ExitCode() int { return StoppedCode }
 
 // StoppedCode is the exit code of ErrStopped: a command that has begun is
 // stopped by SIGTERM.

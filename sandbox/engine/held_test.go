@@ -60,6 +60,7 @@ func TestAProcessThatEndsIsExiting(t *testing.T) {
 func TestASignalWaitsForItsInit(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "python3", "-c", `
 import signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 def step(name):
     print(name, flush=True)
     sys.stdin.readline()

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -148,15 +147,15 @@ func describeAction(s *store.Store, f action.File) actionJSON {
 		return j.failed(err)
 	}
 	for _, op := range linked.Operations {
-		j.Calls = append(j.Calls, actionCall{op.Tool, op.Name, op.Method, op.Path.String(), connector.HostNames(op.Hosts)})
+		j.Calls = append(j.Calls, actionCall{op.Tool, op.Name, op.Method, op.Path.String(), connectors.HostNames(op.Hosts)})
 	}
 	return j
 }
 
 func (j actionJSON) failed(err error) actionJSON {
-	j.OK, j.Error = false, cli.AsLine(err.Error())
+	j.OK, j.Error = false, failure.AsLine(err.Error())
 	if h := hint.Of(err); h != "" {
-		j.Error += "; " + cli.AsLine(h)
+		j.Error += "; " + failure.AsLine(h)
 	}
 	var boundary *action.BoundaryError
 	if errors.As(err, &boundary) {

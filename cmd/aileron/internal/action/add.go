@@ -15,6 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
 	"github.com/ALRubinger/aileron/internal/changes"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -134,7 +135,7 @@ func commandConflict(s *store.Store, l action.Library, fresh []*action.Action) e
 
 // read returns the action of a source.
 func (o *actionAddOptions) read(ctx context.Context, a *cli.App, s *store.Store, src string) (*action.Action, error) {
-	if !connector.IsRemote(src) {
+	if !connectors.IsRemote(src) {
 		f, err := action.Read(src)
 		if err != nil {
 			return nil, actionFault(src, err)
@@ -294,8 +295,8 @@ func printAction(out io.Writer, s *store.Store, f *action.Action) {
 			continue
 		}
 		op := linked.Operations[i]
-		fmt.Fprintf(w, "  %s %s\t%s\t%s%s\t%s\n", op.Tool, op.Name, connector.AnyMethod(op.Method),
-			strings.TrimSuffix(connector.HostNames(op.Hosts)[0], ":443"), op.Path, connector.Traits(op))
+		fmt.Fprintf(w, "  %s %s\t%s\t%s%s\t%s\n", op.Tool, op.Name, connectors.AnyMethod(op.Method),
+			strings.TrimSuffix(connectors.HostNames(op.Hosts)[0], ":443"), op.Path, connectors.Traits(op))
 	}
 	_ = w.Flush()
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
 	"github.com/ALRubinger/aileron/internal/auditlog"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
@@ -110,7 +111,7 @@ func isAllowed(made local.Connector, current []*spec.Connector) bool {
 		return false
 	}
 	return slices.ContainsFunc(current, func(c *spec.Connector) bool {
-		return c.FQN == now.FQN && connector.GrantsSame(c,
+		return c.FQN == now.FQN && connectors.GrantsSame(c,
 			now)
 	})
 }

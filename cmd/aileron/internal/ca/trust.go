@@ -236,10 +236,10 @@ func describeOutcome(o hosttrust.Outcome) string {
 		text += " " + o.Path
 	}
 	if o.Error != "" {
-		text += ": " + cli.AsLine(o.Error)
+		text += ": " + failure.AsLine(o.Error)
 	}
 	if o.Hint != "" {
-		text += " (" + cli.AsLine(o.Hint) + ")"
+		text += " (" + failure.AsLine(o.Hint) + ")"
 	}
 	return text
 }

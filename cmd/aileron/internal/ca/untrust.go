@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hosttrust"
 	"github.com/ALRubinger/aileron/internal/session"
@@ -74,7 +75,7 @@ func SettleTrust(ctx context.Context, a *cli.App) {
 		}
 		switch {
 		case err != nil:
-			a.Infof("aileron: warning: %s; %s", cli.AsLine(err.Error()), cli.AsLine(hint.Of(err)))
+			a.Infof("aileron: warning: %s; %s", failure.AsLine(err.Error()), failure.AsLine(hint.Of(err)))
 		case len(outcomes) > 0:
 			a.Infof("aileron: removed the root of the session %s, which was killed, from %s of this host", id,
 				hint.Plural(len(outcomes), "trust store"))

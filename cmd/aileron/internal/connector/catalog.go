@@ -6,20 +6,21 @@ import (
 	"text/tabwriter"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/spec/catalog"
 	"github.com/ALRubinger/aileron/spec/store"
 )
 
 // catalogJSON is a connector that can be installed by its name.
 type catalogJSON struct {
-	Name       string          `json:"name"`
-	FQN        string          `json:"fqn"`
-	Version    string          `json:"version"`
-	Hash       string          `json:"hash"`
-	Summary    string          `json:"summary"`
-	Hosts      []string        `json:"hosts"`
-	Credential *CredentialJSON `json:"credential"` // null: it needs no secret
-	Installed  []string        `json:"installed"`  // the installed versions of the FQN
+	Name       string                     `json:"name"`
+	FQN        string                     `json:"fqn"`
+	Version    string                     `json:"version"`
+	Hash       string                     `json:"hash"`
+	Summary    string                     `json:"summary"`
+	Hosts      []string                   `json:"hosts"`
+	Credential *connectors.CredentialJSON `json:"credential"` // null: it needs no secret
+	Installed  []string                   `json:"installed"`  // the installed versions of the FQN
 }
 
 // printCatalog prints what can be installed by name, and what of it is installed.
@@ -58,7 +59,7 @@ func describeEntry(e catalog.Entry, installed []store.Entry) (catalogJSON, error
 	if err != nil {
 		return catalogJSON{}, fmt.Errorf("read the catalogue: %w", err)
 	}
-	d := describeConnector(c)
+	d := connectors.DescribeConnector(c)
 	j := catalogJSON{Name: e.Name, FQN: d.FQN, Version: d.Version, Hash: d.Hash, Summary: e.Summary, Hosts: d.Hosts,
 		Credential: d.Credential, Installed: []string{}}
 	for _, i := range installed {

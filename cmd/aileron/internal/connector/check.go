@@ -32,7 +32,7 @@ func newConnectorCheckCommand(a *cli.App) *cobra.Command {
 			if len(args) == 0 {
 				return opts.checkUpdates(cmd.Context(), a)
 			}
-			if ref, isRef := remoteRef(args[0]); isRef {
+			if ref, isRef := connectors.RemoteRef(args[0]); isRef {
 				return opts.checkRemote(cmd.Context(), a, ref)
 			}
 			c, err := readCandidate(a, args[0])
@@ -52,21 +52,12 @@ func printChecked(a *cli.App, src string, candidate *store.Candidate) error {
 	if _, err := spec.NewIndex([]*spec.Connector{c}); err != nil {
 		return failure.Input(fmt.Errorf("check %s: %w", src, err), failure.ReasonConnector)
 	}
-	by := checkSignature(a, signature.ClaimOf(c), candidate.Signature)
+	by := connectors.CheckSignature(a.Dir, signature.ClaimOf(c), candidate.Signature)
 	if a.JSON {
-		return a.PrintJSON(describeSigned(c, by))
+		return a.PrintJSON(connectors.DescribeSigned(c, by))
 	}
-	printConnector(a.Stdout, c, by, a.OutputColumns())
+	connectors.PrintConnector(a.Stdout, c, by, a.OutputColumns())
 	return nil
-}
-
-// remoteRef returns the version that a source names, and reports whether it has to be fetched.
-func remoteRef(src string) (source.Ref, bool) {
-	if _, inCatalog, err := connectors.CatalogSource(src); inCatalog || err != nil || !IsRemote(src) {
-		return source.Ref{}, false
-	}
-	ref, err := source.ParseRef(src)
-	return ref, err == nil
 }
 
 // checkRemote fetches a connector and prints what it would grant.
@@ -80,7 +71,7 @@ func (o *FetchOptions) checkRemote(ctx context.Context, a *cli.App, ref source.R
 		return err
 	}
 	defer func() { err = f.CloseAfter(err) }()
-	src, err := f.fetch(ctx, ref, "")
+	src, err := f.Fetch(ctx, ref, "")
 	if err != nil {
 		return err
 	}

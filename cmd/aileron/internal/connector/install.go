@@ -27,7 +27,7 @@ type ConnectorInstallOptions struct {
 	Sources []string
 	Hash    string
 	Yes     bool
-	by      Publishers                  // of what is to be installed
+	by      connectors.Publishers       // of what is to be installed
 	bind    binding.BindingSetupOptions // for --secrets-file
 }
 
@@ -113,11 +113,11 @@ func (o *ConnectorInstallOptions) Run(ctx context.Context, a *cli.App) (err erro
 }
 
 // Confirm returns what is to be installed, which is valid, after it was printed and granted.
-func (o *ConnectorInstallOptions) Confirm(ctx context.Context, a *cli.App, s *store.Store, f *Fetcher,
+func (o *ConnectorInstallOptions) Confirm(ctx context.Context, a *cli.App, s *store.Store, f *connectors.Fetcher,
 ) (sources []store.Source, err error) {
 	installed, _ := s.Current()
 	var fresh []*spec.Connector
-	o.by = Publishers{}
+	o.by = connectors.Publishers{}
 	for _, name := range o.Sources {
 		src, there, err := o.locate(ctx, s, f, name)
 		if err != nil {
@@ -129,27 +129,27 @@ func (o *ConnectorInstallOptions) Confirm(ctx context.Context, a *cli.App, s *st
 				return nil, err
 			}
 			c := candidate.Connector
-			by, err := admit(ctx, a, candidate)
+			by, err := connectors.Admit(ctx, a.Dir, candidate)
 			if err != nil {
 				return nil, err
 			}
 			o.by[c.Hash] = by
 			src.Checked, src.Signature = true, candidate.Signature
-			if _, err := s.Load(c.Hash); err != nil || by.status.First {
+			if _, err := s.Load(c.Hash); err != nil || by.Status.First {
 				fresh = append(fresh, c)
 			}
 			src.Hash = c.Hash // the bytes that are printed are the bytes that are installed
 		}
 		sources = append(sources, src)
 	}
-	if err := admitTogether(ctx, a, sources, o.by); err != nil {
+	if err := connectors.AdmitTogether(ctx, a.Dir, sources, o.by); err != nil {
 		return nil, err
 	}
 	return sources, o.ask(ctx, a, fresh, cli.ByName(installed))
 }
 
 // locate returns where a connector is, which is fetched if it has to be. It reports whether it is installed.
-func (o *ConnectorInstallOptions) locate(ctx context.Context, s *store.Store, f *Fetcher, name string,
+func (o *ConnectorInstallOptions) locate(ctx context.Context, s *store.Store, f *connectors.Fetcher, name string,
 ) (src store.Source, there bool, err error) {
 	src = store.Source{Src: name, Hash: o.Hash}
 	entry, inCatalog, err := connectors.CatalogSource(name)
@@ -159,7 +159,7 @@ func (o *ConnectorInstallOptions) locate(ctx context.Context, s *store.Store, f 
 	case inCatalog:
 		src.Files = entry.Files
 		return src, false, nil
-	case !IsRemote(name):
+	case !connectors.IsRemote(name):
 		return src, false, nil
 	}
 	ref, err := source.ParseRef(name)
@@ -172,7 +172,7 @@ func (o *ConnectorInstallOptions) locate(ctx context.Context, s *store.Store, f 
 	case errors.As(err, new(*store.ListError)):
 		return src, false, err
 	}
-	src, err = f.fetch(ctx, ref, o.Hash)
+	src, err = f.Fetch(ctx, ref, o.Hash)
 	return src, false, err
 }
 
@@ -187,7 +187,7 @@ func readSource(a *cli.App, src store.Source) (*store.Candidate, error) {
 	case errors.As(err, &name):
 		return nil, hint.New(err, "nothing was installed; tell its publisher")
 	case err != nil:
-		err = failure.OfInput(sourceError(a, src.Src, refusedSource(src.Src, err)), failure.ReasonConnector)
+		err = failure.OfInput(sourceError(a, src.Src, connectors.RefusedSource(src.Src, err)), failure.ReasonConnector)
 		return nil, connectors.WithNearSource(src.Src, err)
 	}
 	return c, nil
@@ -212,14 +212,14 @@ func (o *ConnectorInstallOptions) Install(ctx context.Context, a *cli.App, s *st
 	batch := a.NewBatch()
 	defer func() { err = batch.Close(err) }()
 	for _, src := range sources { // before what they sign, and by consent to that
-		if by := o.by[src.Hash]; by.status.First {
-			if err := rememberKey(ctx, a, batch, by); err != nil {
+		if by := o.by[src.Hash]; by.Status.First {
+			if err := connectors.RememberKey(ctx, a.Dir, batch, by); err != nil {
 				return nil, err
 			}
 		}
 	}
 	record := func(c *spec.Connector, install func() error) error {
-		about := o.by.Of(c).mark(AboutConnector(string(c.FQN), c.Version, c.Hash))
+		about := o.by.Of(c).Mark(connectors.AboutConnector(string(c.FQN), c.Version, c.Hash))
 		return batch.Enact(ctx, changes.Change{What: audit.ChangeConnectorInstall, About: about}, install)
 	}
 	installed, err = s.InstallAll(ctx, sources, record)
@@ -257,9 +257,9 @@ func printInstalled(a *cli.App, installed []store.Installed, next bool) {
 
 // printJSON prints one connector as an object, several as an array, and connectors with bindings as an object of both.
 func (o *ConnectorInstallOptions) printJSON(a *cli.App, installed []store.Installed, bound []vault.Binding) error {
-	all := []ConnectorJSON{}
+	all := []connectors.ConnectorJSON{}
 	for _, in := range installed {
-		j := describeSigned(in.Connector, o.by.Of(in.Connector))
+		j := connectors.DescribeSigned(in.Connector, o.by.Of(in.Connector))
 		j.Already = in.Already
 		all = append(all, j)
 	}
@@ -272,34 +272,29 @@ func (o *ConnectorInstallOptions) printJSON(a *cli.App, installed []store.Instal
 	return a.PrintJSON(all)
 }
 
-// AboutConnector returns what the audit events of every change to a connector have.
-func AboutConnector(fqn, version, hash string) audit.Row {
-	return audit.Row{ConnectorFQN: fqn, ConnectorVersion: version, Fields: map[string]any{"hash": hash}}
-}
-
 // ask prints what connectors grant, and returns an error unless --yes or the person at the terminal grants it. On a
 // terminal, what is long is summarised just above the question. Of the catalogue, which is part of this program, the
 // summary is all; another publisher's names of operations prove nothing, so its connectors are printed whole, too.
 func (o *ConnectorInstallOptions) ask(
 	ctx context.Context, a *cli.App, fresh []*spec.Connector, installed map[string]*spec.Connector,
 ) error {
-	isLong := a.Interactive() && countOperations(fresh) > fewOperations
+	isLong := a.Interactive() && connectors.CountOperations(fresh) > connectors.FewOperations
 	out := bufio.NewWriter(a.Stderr)
 	for _, c := range fresh {
-		if !isLong || !isOfCatalog(c) {
-			printConnector(out, c, o.by.Of(c), a.MessageColumns())
+		if !isLong || !connectors.IsOfCatalog(c) {
+			connectors.PrintConnector(out, c, o.by.Of(c), a.MessageColumns())
 		}
 		if old := installed[string(c.FQN)]; old != nil {
-			printChanges(out, old, c)
+			connectors.PrintChanges(out, old, c)
 		}
 	}
 	for _, c := range fresh {
 		if isLong {
 			fmt.Fprintln(out)
-			SummariseConnector(out, c, o.by.Of(c), a.Columns())
+			connectors.SummariseConnector(out, c, o.by.Of(c), a.Columns())
 		}
 	}
-	if err := conflictWith(installed, fresh); err != nil {
+	if err := connectors.ConflictWith(installed, fresh); err != nil {
 		fmt.Fprintf(out, "\nwarning: no session will start while both are installed: %v\n", err)
 	}
 	_ = out.Flush()
@@ -330,10 +325,10 @@ func (o *ConnectorInstallOptions) ask(
 }
 
 // PrintWhole prints all that connectors grant.
-func PrintWhole(a *cli.App, all []*spec.Connector, by Publishers) {
+func PrintWhole(a *cli.App, all []*spec.Connector, by connectors.Publishers) {
 	out := bufio.NewWriter(a.Stderr)
 	for _, c := range all {
-		printConnector(out, c, by.Of(c), a.MessageColumns())
+		connectors.PrintConnector(out, c, by.Of(c), a.MessageColumns())
 	}
 	_ = out.Flush()
 }

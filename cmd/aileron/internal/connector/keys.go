@@ -13,6 +13,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/changes"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/regular"
@@ -54,7 +55,7 @@ func newConnectorKeysListCommand(a *cli.App) *cobra.Command {
 			}
 			known, err := keys.List()
 			if err != nil {
-				return keysHint(err)
+				return connectors.KeysHint(err)
 			}
 			all := []PublisherKeyJSON{}
 			for _, t := range known {
@@ -185,7 +186,7 @@ func warnOfSigned(a *cli.App, id signature.KeyID) {
 	}
 	by := checkEntries(a, s, entries)
 	for _, e := range entries {
-		if refused, ok := by[e.Hash].revoked(); ok && refused.KeyID == id {
+		if refused, ok := by[e.Hash].Revoked(); ok && refused.KeyID == id {
 			a.Infof("aileron: %s is signed with it, stays installed and is still allowed; remove it with: "+
 				"aileron connector remove %s", e, e)
 		}
@@ -209,15 +210,5 @@ func enactKey(ctx context.Context, a *cli.App, what audit.Change, of signature.A
 		return hint.New(fmt.Errorf("change the keys of %s: %w", of, err), "see those that are known with: "+
 			"aileron connector keys list")
 	}
-	return keysHint(err)
-}
-
-// keysHint returns err with a hint if it is about files of keys.
-func keysHint(err error) error {
-	var unreadable *signature.KeysError
-	if errors.As(err, &unreadable) {
-		return hint.New(err, "correct the file or its rights; if you remove it, the publisher's next key is trusted "+
-			"on its first use")
-	}
-	return err
+	return connectors.KeysHint(err)
 }

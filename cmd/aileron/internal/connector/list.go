@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/spec/signature"
 	"github.com/ALRubinger/aileron/spec/store"
@@ -45,21 +46,21 @@ type EntryJSON struct {
 	Error   string `json:"error,omitempty"`
 	Reason  string `json:"reason,omitempty"` // hash_mismatch, connector_unreadable, or of its signature
 
-	Signature *SignatureJSON `json:"signature,omitempty"` // none: it is broken, or was removed
+	Signature *connectors.SignatureJSON `json:"signature,omitempty"` // none: it is broken, or was removed
 }
 
 // checkEntries verifies the signatures of installed connectors that are not broken.
-func checkEntries(a *cli.App, s *store.Store, entries []store.Entry) Publishers {
-	all := Publishers{}
+func checkEntries(a *cli.App, s *store.Store, entries []store.Entry) connectors.Publishers {
+	all := connectors.Publishers{}
 	for _, e := range entries {
 		if e.Err == nil {
-			all[e.Hash] = CheckInstalled(a, s, signature.Claim{FQN: e.FQN, Version: e.Version, Hash: e.Hash})
+			all[e.Hash] = connectors.CheckInstalled(a.Dir, s, signature.Claim{FQN: e.FQN, Version: e.Version, Hash: e.Hash})
 		}
 	}
 	return all
 }
 
-func printEntries(a *cli.App, entries []store.Entry, by Publishers) error {
+func printEntries(a *cli.App, entries []store.Entry, by connectors.Publishers) error {
 	if a.JSON {
 		return a.PrintJSON(entriesAsJSON(entries, by))
 	}
@@ -71,9 +72,9 @@ func printEntries(a *cli.App, entries []store.Entry, by Publishers) error {
 	w := tabwriter.NewWriter(a.FittedOut(), 0, 0, 2, ' ', 0)
 	for _, e := range entries {
 		j := entryAsJSON(e, by)
-		state := "ok, " + strings.ReplaceAll(by[e.Hash].state(), "_", " ")
-		if p := by[e.Hash]; p.status.Signed {
-			state += " " + p.status.Key.ID().String()
+		state := "ok, " + strings.ReplaceAll(by[e.Hash].State(), "_", " ")
+		if p := by[e.Hash]; p.Status.Signed {
+			state += " " + p.Status.Key.ID().String()
 		}
 		switch {
 		case e.Err == nil && !j.OK:
@@ -89,7 +90,7 @@ func printEntries(a *cli.App, entries []store.Entry, by Publishers) error {
 	return w.Flush()
 }
 
-func entriesAsJSON(entries []store.Entry, by Publishers) []EntryJSON {
+func entriesAsJSON(entries []store.Entry, by connectors.Publishers) []EntryJSON {
 	out := []EntryJSON{}
 	for _, e := range entries {
 		out = append(out, entryAsJSON(e, by))
@@ -97,13 +98,13 @@ func entriesAsJSON(entries []store.Entry, by Publishers) []EntryJSON {
 	return out
 }
 
-func entryAsJSON(e store.Entry, by Publishers) EntryJSON {
+func entryAsJSON(e store.Entry, by connectors.Publishers) EntryJSON {
 	j := EntryJSON{FQN: string(e.FQN), Version: e.Version, Hash: e.Hash, OK: e.Err == nil}
 	if e.Err != nil {
-		j.Error, j.Reason = cli.AsLine(e.Err.Error()), failure.ReasonOf(e.Err)
+		j.Error, j.Reason = failure.AsLine(e.Err.Error()), failure.ReasonOf(e.Err)
 	}
 	if p, ok := by[e.Hash]; ok {
-		j.Signature = p.json()
+		j.Signature = p.Json()
 		if p.Err != nil {
 			j.OK, j.Error, j.Reason = false, j.Signature.Error, j.Signature.Reason
 		}

@@ -38,7 +38,7 @@ func newConnectorRemoveCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			gone, err := s.Remove(name, version, func(e store.Entry, remove func() error) error {
-				about := AboutConnector(string(e.FQN), e.Version, e.Hash)
+				about := connectors.AboutConnector(string(e.FQN), e.Version, e.Hash)
 				return a.Enact(cmd.Context(), changes.Change{What: audit.ChangeConnectorRemove, About: about}, remove)
 			})
 			if errors.Is(err, store.ErrNotInstalled) {

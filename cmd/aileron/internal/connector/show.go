@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/signature"
 	"github.com/ALRubinger/aileron/spec/store"
@@ -21,9 +22,9 @@ func newConnectorShowCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			if a.JSON {
-				return a.PrintJSON(describeSigned(c, by))
+				return a.PrintJSON(connectors.DescribeSigned(c, by))
 			}
-			printConnector(a.Stdout, c, by, a.OutputColumns())
+			connectors.PrintConnector(a.Stdout, c, by, a.OutputColumns())
 			return nil
 		},
 	}
@@ -31,19 +32,19 @@ func newConnectorShowCommand(a *cli.App) *cobra.Command {
 
 // installedConnector returns NAME[@VERSION] of the store, verified, and who published it; the newest version if none is
 // named.
-func installedConnector(a *cli.App, name string) (*spec.Connector, publisher, error) {
+func installedConnector(a *cli.App, name string) (*spec.Connector, connectors.Publisher, error) {
 	s, entries, err := a.Installed()
 	if err != nil {
-		return nil, publisher{}, err
+		return nil, connectors.Publisher{}, err
 	}
 	chosen, err := chosenEntries(a, entries, name)
 	if err != nil {
-		return nil, publisher{}, err
+		return nil, connectors.Publisher{}, err
 	}
 	found := chosen[len(chosen)-1]
 	c, err := s.Load(found.Hash)
 	if err != nil {
-		return nil, publisher{}, store.Hint(err)
+		return nil, connectors.Publisher{}, store.Hint(err)
 	}
-	return c, CheckInstalled(a, s, signature.ClaimOf(c)), nil
+	return c, connectors.CheckInstalled(a.Dir, s, signature.ClaimOf(c)), nil
 }

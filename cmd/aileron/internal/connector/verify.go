@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec/store"
 )
@@ -33,7 +34,7 @@ func newConnectorVerifyCommand(a *cli.App) *cobra.Command {
 			if err := printEntries(a, entries, by); err != nil {
 				return err
 			}
-			recordRefusals(cmd.Context(), a, slices.Collect(maps.Values(by)))
+			connectors.RecordRefusals(cmd.Context(), a.Dir, slices.Collect(maps.Values(by)))
 			var broken, refused []error
 			for _, e := range entries {
 				broken, refused = append(broken, e.Err), append(refused, by[e.Hash].Err)

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
 	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hosttrust"
 	"github.com/ALRubinger/aileron/internal/session"
@@ -40,7 +40,7 @@ func (d *doctor) checkConnectors(context.Context) {
 		return
 	}
 	for _, c := range current {
-		if p := connector.CheckInstalled(d.App, s, signature.ClaimOf(c)); p.Err != nil {
+		if p := connectors.CheckInstalled(d.Dir, s, signature.ClaimOf(c)); p.Err != nil {
 			d.add(warning("connectors", "install it again from the package that its publisher has signed, or: "+
 				fmt.Sprintf("aileron connector remove %s@%s", c.FQN, c.Version),
 				"%s@%s is still allowed, but its signature is refused: %s", c.FQN, c.Version, p.Why()))

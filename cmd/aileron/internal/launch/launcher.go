@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
 	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/detached"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/protect"
@@ -73,7 +73,7 @@ func openSession(
 	}
 	s.Store, _ = a.OpenStore() // the session opens it again, and records why it cannot
 	s.Reading = opts.Reading
-	connector.WarnOfRemovedKeys(a, s.Connectors, s.Versions)
+	connectors.WarnOfRemovedKeys(a.Dir, s.Connectors, s.Versions)
 	s.Config, s.Upstream, s.Passthrough, s.Bindings = conf, up, opts.Egress == "passthrough", chosen
 	s.Allow, s.Shared, s.Optional = opts.Allow, opts.Shares, opts.Optional
 	if opts.Project.File != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/binding"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -220,7 +221,7 @@ func (s *Setup) grant(ctx context.Context) error {
 	}
 	out := bufio.NewWriter(s.App.Stderr)
 	for _, c := range s.fresh {
-		connector.SummariseConnector(out, c, connector.Publishers{}.Of(c), s.App.Columns())
+		connectors.SummariseConnector(out, c, connectors.Publishers{}.Of(c), s.App.Columns())
 	}
 	_ = out.Flush()
 	if s.talk == nil {

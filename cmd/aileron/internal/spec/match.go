@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -36,20 +36,20 @@ func newSpecMatchCommand(a *cli.App) *cobra.Command {
 
 // MatchJSON is what spec match prints.
 type MatchJSON struct {
-	Verdict    string                    `json:"verdict"`         // allowed or refused
-	Class      string                    `json:"class,omitempty"` // of the error that the proxy answers with
-	Reason     string                    `json:"reason"`          // "" when allowed
-	Message    string                    `json:"message"`
-	Method     string                    `json:"method"`
-	URL        string                    `json:"url"`
-	Connector  string                    `json:"connector_fqn,omitempty"`
-	Version    string                    `json:"connector_version,omitempty"`
-	Tool       string                    `json:"tool,omitempty"`
-	Operation  string                    `json:"operation,omitempty"`
-	Credential *connector.CredentialJSON `json:"credential"` // null: none is injected
-	Params     map[string]string         `json:"params,omitempty"`
-	Requested  string                    `json:"requested,omitempty"`
-	Granted    []string                  `json:"granted,omitempty"`
+	Verdict    string                     `json:"verdict"`         // allowed or refused
+	Class      string                     `json:"class,omitempty"` // of the error that the proxy answers with
+	Reason     string                     `json:"reason"`          // "" when allowed
+	Message    string                     `json:"message"`
+	Method     string                     `json:"method"`
+	URL        string                     `json:"url"`
+	Connector  string                     `json:"connector_fqn,omitempty"`
+	Version    string                     `json:"connector_version,omitempty"`
+	Tool       string                     `json:"tool,omitempty"`
+	Operation  string                     `json:"operation,omitempty"`
+	Credential *connectors.CredentialJSON `json:"credential"` // null: none is injected
+	Params     map[string]string          `json:"params,omitempty"`
+	Requested  string                     `json:"requested,omitempty"`
+	Granted    []string                   `json:"granted,omitempty"`
 }
 
 func matchRequest(a *cli.App, method, raw string, among []string) error {
@@ -90,7 +90,7 @@ func judge(q proxy.Question) MatchJSON {
 	d := proxy.Decide(q)
 	if op := d.Match.Operation; op != nil {
 		j.Connector, j.Version, j.Tool, j.Operation = string(op.Connector.FQN), op.Connector.Version, op.Tool, op.Name
-		j.Credential = connector.DescribeOperation(op).Credential
+		j.Credential = connectors.DescribeOperation(op).Credential
 		for _, p := range d.Match.Params {
 			if j.Params == nil {
 				j.Params = map[string]string{}

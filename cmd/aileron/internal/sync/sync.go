@@ -11,6 +11,7 @@ import (
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -134,12 +135,12 @@ func pinsOf(files []action.File, result *syncJSON) (all []*pinned) {
 }
 
 func (r *syncJSON) fail(name, connector string, err error) {
-	d := cli.DescribeFailure(err)
+	d := failure.Describe(err)
 	r.Failed = append(r.Failed, syncFailureJSON{name, connector, d.Class, d.Reason, d.Message, err})
 }
 
 // installPin installs what is pinned, unless it is installed already.
-func (o *syncOptions) installPin(ctx context.Context, a *cli.App, s *store.Store, f *connector.Fetcher, p *pinned,
+func (o *syncOptions) installPin(ctx context.Context, a *cli.App, s *store.Store, f *connectors.Fetcher, p *pinned,
 ) (already bool, err error) {
 	if _, err := s.Load(p.Hash); err == nil {
 		return true, nil
@@ -194,7 +195,7 @@ func (r *syncJSON) print(a *cli.App, actions int) error {
 		what = "the action " + first.Action
 	}
 	err := fmt.Errorf("sync: %s failed, the first: %s: %w", hint.Plural(len(r.Failed), "part"), what, first.err)
-	return hint.New(err, "%s", connector.HintOr(first.err, "the others are in order; try again"))
+	return hint.New(err, "%s", connectors.HintOr(first.err, "the others are in order; try again"))
 }
 
 func (r *syncJSON) printText(a *cli.App, actions int) {

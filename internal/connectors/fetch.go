@@ -1,4 +1,4 @@
-package connector
+package connectors
 
 import (
 	"context"
@@ -7,13 +7,10 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec/action"
@@ -21,46 +18,28 @@ import (
 	"github.com/ALRubinger/aileron/spec/store"
 )
 
-// FetchOptions are the flags of every verb that fetches from the sources of connectors.
-type FetchOptions struct{ cli.UpstreamOptions }
-
-func (o *FetchOptions) Register(cmd *cobra.Command) { o.UpstreamOptions.Register(cmd) }
-
 // Fetcher fetches connectors from their sources, into stages of the store.
 type Fetcher struct {
-	A        *cli.App
+	ui       *console.Console
+	transfer *console.Transfer // under way, or the last one
 	store    *store.Store
 	client   *source.Client
 	upstream *upstream.Client
 	stages   []*store.Stage
-	What     string // is being fetched, for the terminal
-	shown    time.Time
-	mu       sync.Mutex // of what is printed
 }
 
-// NewFetcher returns a fetcher, which the caller closes. Nothing is sent yet.
-func (o *FetchOptions) NewFetcher(a *cli.App, s *store.Store) (*Fetcher, error) {
-	home, err := a.Home()
-	if err != nil {
-		return nil, err
-	}
-	conf, err := config.Read(home)
-	if err != nil {
-		return nil, err
-	}
-	up, err := o.Upstream(conf)
-	if err != nil {
-		return nil, err
-	}
-	f := &Fetcher{A: a, store: s}
+// NewFetcher returns a fetcher into s, which the caller closes. Nothing is sent yet.
+func NewFetcher(ui *console.Console, s *store.Store, conf config.Sources, up upstream.Options) (*Fetcher, error) {
+	f := &Fetcher{ui: ui, store: s, transfer: ui.Transfer("")}
+	var err error
 	if f.upstream, err = upstream.New(up); err != nil {
 		return nil, err
 	}
 	f.client, err = source.New(source.Options{
-		Dial: f.upstream.Dial, Roots: up.Roots, Denied: isDenied,
-		GitHub: conf.Sources.GitHub, GitLab: conf.Sources.GitLab, Hub: conf.Sources.Hub,
-		Idle: time.Duration(conf.Sources.IdleTimeout), Progress: f.Progress,
-		Notice: f.Notice,
+		Dial: f.upstream.Dial, Roots: up.Roots, Denied: isDenied, GitHub: conf.GitHub, GitLab: conf.GitLab, Hub: conf.Hub,
+		Idle:     time.Duration(conf.IdleTimeout),
+		Progress: func(done, total int64) { f.transfer.Progress(done, total) },
+		Notice:   func(text string) { f.transfer.Notice(text) },
 	})
 	if err != nil {
 		f.upstream.Close()
@@ -101,17 +80,16 @@ func (f *Fetcher) fetchFile(ctx context.Context, ref source.Ref, asset string, m
 		return nil, err
 	}
 	f.stages = append(f.stages, stage)
-	f.What, f.shown = ref.String(), time.Now()
-	f.A.ShowStatus("aileron: fetching " + f.What) // a source may take its time before it sends anything
-	defer f.A.ShowStatus("")
-	err = f.A.Interruptible(ctx, func(ctx context.Context) error {
+	f.transfer = f.ui.Transfer(ref.String())
+	defer f.transfer.End()
+	err = f.ui.Interruptible(ctx, func(ctx context.Context) error {
 		return f.client.Fetch(ctx, ref, asset, stage.Archive, most)
 	})
 	return stage.Archive, err
 }
 
-// fetch returns FQN@VERSION, whose archive is downloaded, for an installation. It is valid until close.
-func (f *Fetcher) fetch(ctx context.Context, ref source.Ref, hash string) (store.Source, error) {
+// Fetch returns FQN@VERSION, whose archive is downloaded, for an installation. It is valid until close.
+func (f *Fetcher) Fetch(ctx context.Context, ref source.Ref, hash string) (store.Source, error) {
 	archive, err := f.fetchFile(ctx, ref, source.Asset, store.MaxArchive)
 	if err != nil {
 		return store.Source{}, err
@@ -119,25 +97,6 @@ func (f *Fetcher) fetch(ctx context.Context, ref source.Ref, hash string) (store
 	return store.Source{
 		Src: ref.String(), Hash: hash, Archive: archive.Name(), FQN: ref.FQN, Version: ref.Version,
 	}, nil
-}
-
-// Notice prints that a request is repeated. It is called by several goroutines.
-func (f *Fetcher) Notice(text string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.A.Infof("aileron: %s", text)
-}
-
-// Progress shows on a terminal how much of an archive has arrived.
-func (f *Fetcher) Progress(done, total int64) {
-	if now := time.Now(); now.Sub(f.shown) > 200*time.Millisecond {
-		amount := fmt.Sprint(done >> 10)
-		if total > 0 {
-			amount += fmt.Sprintf(" of %d", total>>10)
-		}
-		f.A.ShowStatus(fmt.Sprintf("aileron: fetching %s: %s KiB", f.What, amount))
-		f.shown = now
-	}
 }
 
 // IsRemote reports whether a source of an installation is FQN@VERSION, or meant to be.
@@ -153,4 +112,13 @@ func (f *Fetcher) FetchAction(ctx context.Context, ref source.Ref) ([]byte, erro
 		return nil, err
 	}
 	return io.ReadAll(io.LimitReader(file, action.MaxSize+1))
+}
+
+// RemoteRef returns the version that a source names, and reports whether it has to be fetched.
+func RemoteRef(src string) (source.Ref, bool) {
+	if _, inCatalog, err := CatalogSource(src); inCatalog || err != nil || !IsRemote(src) {
+		return source.Ref{}, false
+	}
+	ref, err := source.ParseRef(src)
+	return ref, err == nil
 }

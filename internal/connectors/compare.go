@@ -1,4 +1,4 @@
-package connector
+package connectors
 
 import (
 	"encoding/json"
@@ -11,8 +11,8 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// conflictWith returns why connectors cannot be used together with what is installed, which can be used alone.
-func conflictWith(installed map[string]*spec.Connector, fresh []*spec.Connector) error {
+// ConflictWith returns why connectors cannot be used together with what is installed, which can be used alone.
+func ConflictWith(installed map[string]*spec.Connector, fresh []*spec.Connector) error {
 	together := maps.Clone(installed)
 	for _, c := range fresh {
 		if old := together[string(c.FQN)]; old == nil || spec.CompareVersions(old.Version, c.Version) < 0 {
@@ -27,9 +27,9 @@ func conflictWith(installed map[string]*spec.Connector, fresh []*spec.Connector)
 	return nil
 }
 
-// printChanges prints what a version grants more and less than another one: a credential that is bound to the connector
+// PrintChanges prints what a version grants more and less than another one: a credential that is bound to the connector
 // is used for what is added, too.
-func printChanges(out io.Writer, old, c *spec.Connector) {
+func PrintChanges(out io.Writer, old, c *spec.Connector) {
 	fmt.Fprintf(out, "\ncompared with the installed version %s:\n", old.Version)
 	if !printDifferences(out, old, c) {
 		fmt.Fprintln(out, "  grants the same")
@@ -41,7 +41,7 @@ func GrantsSame(old, c *spec.Connector) bool { return !printDifferences(io.Disca
 
 // printDifferences prints in what two versions differ, and reports whether they do.
 func printDifferences(out io.Writer, old, c *spec.Connector) bool {
-	was, is := describeConnector(old), describeConnector(c)
+	was, is := DescribeConnector(old), DescribeConnector(c)
 	d := changesPrinter{out: out}
 	d.print("grants more", is, was)
 	d.print("no longer grants", was, is)

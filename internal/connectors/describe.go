@@ -1,4 +1,4 @@
-package connector
+package connectors
 
 import (
 	"fmt"
@@ -62,15 +62,15 @@ type operationJSON struct {
 	Values map[string][]string `json:"values,omitempty"`
 }
 
-// describeSigned is describeConnector with who published the connector.
-func describeSigned(c *spec.Connector, by publisher) ConnectorJSON {
-	j := describeConnector(c)
-	j.Signature = by.json()
+// DescribeSigned is describeConnector with who published the connector.
+func DescribeSigned(c *spec.Connector, by Publisher) ConnectorJSON {
+	j := DescribeConnector(c)
+	j.Signature = by.Json()
 	j.Signed = j.Signature.Status == signatureVerified
 	return j
 }
 
-func describeConnector(c *spec.Connector) ConnectorJSON {
+func DescribeConnector(c *spec.Connector) ConnectorJSON {
 	j := ConnectorJSON{FQN: string(c.FQN), Version: c.Version, Hash: c.Hash, Hosts: HostNames(c.Manifest.Hosts),
 		Placeholders: []placeholderJSON{}, Intents: append([]string{}, c.Manifest.Intents...), Operations: []operationJSON{}}
 	if need := c.Credential(); need != nil {
@@ -129,8 +129,8 @@ func AnyMethod(m string) string {
 	return m
 }
 
-// printConnector prints what a connector grants, for a terminal of so many columns; 0 is none.
-func printConnector(out io.Writer, c *spec.Connector, by publisher, columns int) {
+// PrintConnector prints what a connector grants, for a terminal of so many columns; 0 is none.
+func PrintConnector(out io.Writer, c *spec.Connector, by Publisher, columns int) {
 	if columns == 0 {
 		printConnectorWide(out, c, by)
 		return
@@ -180,7 +180,7 @@ func place(op *spec.Operation, h spec.HostPattern) string {
 }
 
 // printConnectorWide prints what a connector grants, in lines of any length.
-func printConnectorWide(out io.Writer, c *spec.Connector, by publisher) {
+func printConnectorWide(out io.Writer, c *spec.Connector, by Publisher) {
 	fmt.Fprintf(out, "%s %s\n%s\n\n", c.FQN, c.Version, c.Hash)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "publisher\t%s\n", by.text())

@@ -1,4 +1,4 @@
-package connector
+package connectors
 
 import (
 	"fmt"
@@ -6,20 +6,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/catalog"
 	"github.com/ALRubinger/aileron/spec/store"
 )
 
-// fewOperations is how many operations are listed before a question. Of more, the question would be all that a
+// FewOperations is how many operations are listed before a question. Of more, the question would be all that a
 // terminal shows.
-const fewOperations = 12
+const FewOperations = 12
 
-// countOperations returns how many operations connectors have.
-func countOperations(all []*spec.Connector) (n int) {
+// CountOperations returns how many operations connectors have.
+func CountOperations(all []*spec.Connector) (n int) {
 	for _, c := range all {
 		for _, t := range c.Tools {
 			n += len(t.Operations)
@@ -30,18 +30,18 @@ func countOperations(all []*spec.Connector) (n int) {
 
 // knownName returns the short name of a connector of the catalogue with the same content, else the FQN.
 func knownName(c *spec.Connector) string {
-	if isOfCatalog(c) {
+	if IsOfCatalog(c) {
 		name, _ := catalog.Name(c.FQN)
 		return name
 	}
 	return string(c.FQN)
 }
 
-// isOfCatalog reports whether a connector is, by its content, one of the catalogue.
-func isOfCatalog(c *spec.Connector) bool { return isCatalogHash(c.FQN, c.Hash) }
+// IsOfCatalog reports whether a connector is, by its content, one of the catalogue.
+func IsOfCatalog(c *spec.Connector) bool { return IsCatalogHash(c.FQN, c.Hash) }
 
-// isCatalogHash reports whether the catalogue has a connector of that name and content.
-func isCatalogHash(fqn spec.FQN, hash string) bool {
+// IsCatalogHash reports whether the catalogue has a connector of that name and content.
+func IsCatalogHash(fqn spec.FQN, hash string) bool {
 	entry, ok := catalog.Find(string(fqn))
 	if !ok {
 		return false
@@ -52,7 +52,7 @@ func isCatalogHash(fqn spec.FQN, hash string) bool {
 
 // SummariseConnector prints what a connector grants, in a few lines of at most width columns: operations that only read
 // are counted, and the others are named.
-func SummariseConnector(out io.Writer, c *spec.Connector, by publisher, width int) {
+func SummariseConnector(out io.Writer, c *spec.Connector, by Publisher, width int) {
 	fmt.Fprintf(out, "%s %s\n", knownName(c), c.Version)
 	line := func(name, text string) {
 		if text == "" {
@@ -63,7 +63,7 @@ func SummariseConnector(out io.Writer, c *spec.Connector, by publisher, width in
 			name = ""
 		}
 	}
-	if !isOfCatalog(c) {
+	if !IsOfCatalog(c) {
 		line("hash", c.Hash)
 		line("publisher", by.text())
 		line("new key", by.firstKey())
@@ -142,6 +142,6 @@ func credentialText(c *spec.Connector) string {
 	case need.Scope == "":
 		return string(need.Kind)
 	default:
-		return fmt.Sprintf("%s: %s", need.Kind, cli.AsLine(need.Scope))
+		return fmt.Sprintf("%s: %s", need.Kind, failure.AsLine(need.Scope))
 	}
 }

@@ -1,0 +1,32 @@
+package connector
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/connectors"
+	"github.com/ALRubinger/aileron/spec/store"
+)
+
+// FetchOptions are the flags of every verb that fetches from the sources of connectors.
+type FetchOptions struct{ cli.UpstreamOptions }
+
+func (o *FetchOptions) Register(cmd *cobra.Command) { o.UpstreamOptions.Register(cmd) }
+
+// NewFetcher returns a fetcher, which the caller closes. Nothing is sent yet.
+func (o *FetchOptions) NewFetcher(a *cli.App, s *store.Store) (*connectors.Fetcher, error) {
+	home, err := a.Home()
+	if err != nil {
+		return nil, err
+	}
+	conf, err := config.Read(home)
+	if err != nil {
+		return nil, err
+	}
+	up, err := o.Upstream(conf)
+	if err != nil {
+		return nil, err
+	}
+	return connectors.NewFetcher(a.Console, s, conf.Sources, up)
+}

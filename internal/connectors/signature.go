@@ -1,0 +1,206 @@
+package connectors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/changes"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/home"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/signature"
+	"github.com/ALRubinger/aileron/spec/store"
+)
+
+// CheckSignature verifies the signature of a connector; sig is nil if it has none. A signature grants nothing, so what
+// is valid is asked about as what is not signed.
+func CheckSignature(d *home.Dir, claim signature.Claim, sig []byte) Publisher {
+	p := Publisher{Claim: claim}
+	if IsCatalogHash(claim.FQN, claim.Hash) {
+		p.Own = true // its bytes came with this program, whatever key signs them
+		return p
+	}
+	keys, err := d.PublisherKeys()
+	if err != nil {
+		p.Err = err
+		return p
+	}
+	known, err := keys.Of(signature.AuthorityOf(claim.FQN))
+	if err != nil {
+		p.Err = KeysHint(err)
+		return p
+	}
+	if p.Status, err = signature.Check(known, claim, sig); err != nil {
+		p.Err = signature.Hint(err)
+	}
+	return p
+}
+
+// CheckInstalled verifies the signature that the store has of a connector.
+func CheckInstalled(d *home.Dir, s *store.Store, claim signature.Claim) Publisher {
+	sig, err := s.Signature(claim.Hash)
+	if err != nil {
+		return Publisher{Claim: claim, Err: fmt.Errorf("verify %s@%s: %w", claim.FQN, claim.Version, err)}
+	}
+	return CheckSignature(d, claim, sig)
+}
+
+// WarnOfRemovedKeys prints which connectors of a session are signed with a key that was removed: that refuses what is
+// installed later, and stops nothing that is installed. Where no key was removed, it reads no connector.
+func WarnOfRemovedKeys(d *home.Dir, used []spec.FQN, versions map[spec.FQN]string) {
+	keys, err := d.PublisherKeys()
+	if err != nil {
+		return
+	}
+	known, err := keys.List() // its error is that of connector verify
+	if err != nil || !slices.ContainsFunc(known, func(t signature.Trust) bool { return len(t.Revoked) > 0 }) {
+		return
+	}
+	s, err := d.OpenStore()
+	if err != nil {
+		return
+	}
+	all, _ := s.All() // the session's loader has its errors
+	for _, c := range store.InForce(all, versions) {
+		if used != nil && !slices.Contains(used, c.FQN) {
+			continue
+		}
+		if refused, ok := CheckInstalled(d, s, signature.ClaimOf(c)).Revoked(); ok {
+			d.Warnf("aileron: warning: %s@%s is still allowed, but %s; remove it with: aileron connector remove %s@%s",
+				c.FQN, c.Version, refused.Message, c.FQN, c.Version)
+		}
+	}
+}
+
+// Admit verifies the signature of a connector that may be installed. A refusal is recorded.
+func Admit(ctx context.Context, d *home.Dir, candidate *store.Candidate) (Publisher, error) {
+	p := CheckSignature(d, signature.ClaimOf(candidate.Connector), candidate.Signature)
+	if p.Err != nil {
+		RecordRefusals(ctx, d, []Publisher{p})
+	}
+	return p, p.Err
+}
+
+// AdmitTogether verifies connectors that are installed by one command against the keys that it makes known: a publisher
+// whose first key one of them brings has signed the others with it too. It is called before anything is asked, so that
+// a refusal leaves no key behind.
+func AdmitTogether(ctx context.Context, d *home.Dir, sources []store.Source, by Publishers) error {
+	for _, src := range sources {
+		first := by[src.Hash]
+		if !first.Status.First {
+			continue
+		}
+		known := signature.Trust{Authority: signature.AuthorityOf(first.Claim.FQN),
+			Keys: []signature.Known{{Key: first.Status.Key}}}
+		for _, other := range sources {
+			p, read := by[other.Hash]
+			if !read || p.Own || signature.AuthorityOf(p.Claim.FQN) != known.Authority {
+				return p.Err
+			}
+			if _, err := signature.Check(known, p.Claim, other.Signature); err != nil {
+				p.Err = signature.Hint(err)
+				RecordRefusals(ctx, d, []Publisher{p})
+				return p.Err
+			}
+		}
+	}
+	return nil
+}
+
+// RememberKey makes the first key of a publisher the one with which its connectors must be signed.
+func RememberKey(ctx context.Context, d *home.Dir, batch *changes.Batch, p Publisher) error {
+	keys, err := d.PublisherKeys()
+	if err != nil {
+		return err
+	}
+	authority := signature.AuthorityOf(p.Claim.FQN)
+	known, err := keys.Of(authority)
+	if err != nil {
+		return KeysHint(err)
+	}
+	for _, k := range known.Keys {
+		if k.Key.Equal(p.Status.Key) {
+			return nil // another installation was faster
+		}
+	}
+	about := audit.Row{ConnectorFQN: string(p.Claim.FQN), ConnectorVersion: p.Claim.Version,
+		Fields: map[string]any{"authority": string(authority), "key_id": p.Status.Key.ID().String()}}
+	err = batch.Enact(ctx, changes.Change{What: audit.ChangePublisherKeyAdd, About: about}, func() error {
+		return keys.Remember(ctx, p.Claim, p.Status.Key)
+	})
+	if err != nil {
+		return signature.Hint(KeysHint(err))
+	}
+	d.Warnf("aileron: trusted on first use: from now on connectors of %s must be signed with the key %s",
+		authority, p.Status.Key.ID())
+	return nil
+}
+
+// RecordRefusals records signatures that were refused. A refusal stands even if it cannot be recorded.
+func RecordRefusals(ctx context.Context, d *home.Dir, all []Publisher) {
+	var rows []audit.Row
+	for _, p := range all {
+		var refused *signature.Error
+		if !errors.As(p.Err, &refused) {
+			continue
+		}
+		row := AboutConnector(string(p.Claim.FQN), p.Claim.Version, p.Claim.Hash)
+		row.Event, row.Reason, row.Source = audit.EventConnectorVerifyFailed, string(refused.Reason), audit.SourceCLI
+		row.Fields["error"] = refused.Error()
+		if refused.KeyID != 0 {
+			row.Fields["key_id"] = refused.KeyID.String()
+		}
+		rows = append(rows, row)
+	}
+	if err := appendRows(ctx, d, rows); err != nil {
+		d.Warnf("aileron: warning: the refusal could not be recorded: %v", err)
+	}
+}
+
+// appendRows adds rows to the audit log.
+func appendRows(ctx context.Context, d *home.Dir, rows []audit.Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	dir, err := d.Home()
+	if err != nil {
+		return err
+	}
+	log, err := d.OpenLog(dir)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if _, err = log.Append(context.WithoutCancel(ctx), row); err != nil {
+			break
+		}
+	}
+	return errors.Join(err, log.Close())
+}
+
+// RefusedSource adds a hint to the error of a source whose signature cannot be read.
+func RefusedSource(src string, err error) error {
+	if errors.As(err, new(*store.SignatureError)) {
+		return hint.New(fmt.Errorf("read the connector %s: %w", src, err),
+			"nothing was installed; get the connector from its publisher again")
+	}
+	return err
+}
+
+// AboutConnector returns what the audit events of every change to a connector have.
+func AboutConnector(fqn, version, hash string) audit.Row {
+	return audit.Row{ConnectorFQN: fqn, ConnectorVersion: version, Fields: map[string]any{"hash": hash}}
+}
+
+// KeysHint returns err with a hint if it is about files of keys.
+func KeysHint(err error) error {
+	var unreadable *signature.KeysError
+	if errors.As(err, &unreadable) {
+		return hint.New(err, "correct the file or its rights; if you remove it, the publisher's next key is trusted "+
+			"on its first use")
+	}
+	return err
+}
