@@ -96,7 +96,6 @@ func (f *follower) chunk(ctx context.Context) ([]Row, error) {
 	filter := f.filter
 	filter.AfterSeq = 0
 	where, args := filter.Terms()
-	//nolint:gosec // columns and terms are constants of ours; values are arguments
 	query := "SELECT " + table.Columns + ", " + where + " FROM events WHERE seq > ? ORDER BY seq"
 	rows, err := f.log.db.SQL().QueryContext(ctx, query, append(args, f.cursor)...)
 	if err != nil {

@@ -223,13 +223,6 @@ func (p *person) forget() {
 	})
 }
 
-// box runs a script in a sandbox of the agent's image.
-func (p *person) box(script string) result {
-	p.t.Helper()
-	args := append([]string{"sandbox", "run"}, p.reach()...)
-	return p.run(append(args, "--image", p.image, "--", "bash", "-c", script)...)
-}
-
 // sh runs a script of the person's own, in the project.
 func (p *person) sh(script string) string {
 	p.t.Helper()

@@ -49,26 +49,35 @@ func newLiveness(kind, host string, patience Patience, plain *client.Client) *li
 // ping asks an engine for a sign of life. Both engines respond to it without
 // looking at their containers.
 func ping(ctx context.Context, cli *client.Client) error {
-	res, _, err := request(ctx, cli, http.MethodGet, engineURL(cli, "/_ping"), 1<<10)
-	if err == nil && res.StatusCode != http.StatusOK {
-		err = errors.New("it answers a ping with " + res.Status)
+	res, err := request(ctx, cli, http.MethodGet, engineURL(cli, "/_ping"), 1<<10)
+	if err == nil && res.code != http.StatusOK {
+		err = errors.New("it answers a ping with " + res.status)
 	}
 	return err
 }
 
+// response is what an engine sent, with the beginning of its body.
+type response struct {
+	code   int
+	status string
+	header http.Header
+	body   []byte
+}
+
 // request sends a request past the client's own calls, and returns the response with at most limit bytes of its body.
-func request(ctx context.Context, cli *client.Client, method, url string, limit int64) (*http.Response, []byte, error) {
+func request(ctx context.Context, cli *client.Client, method, url string, limit int64) (r response, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
-		return nil, nil, err
+		return r, err
 	}
 	res, err := cli.HTTPClient().Do(req)
 	if err != nil {
-		return nil, nil, err
+		return r, err
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, limit))
-	return res, body, err
+	r = response{code: res.StatusCode, status: res.Status, header: res.Header}
+	r.body, err = io.ReadAll(io.LimitReader(res.Body, limit))
+	return r, err
 }
 
 // engineURL is the URL of a path of an engine's API that has no version. The

@@ -43,7 +43,7 @@ func (e *Engine) About(ctx context.Context) (About, error) {
 	if e.info != nil {
 		return *e.info, nil
 	}
-	res, body, err := request(ctx, e.cli, http.MethodGet, engineURL(e.cli, "/info"), 4<<20)
+	res, err := request(ctx, e.cli, http.MethodGet, engineURL(e.cli, "/info"), 4<<20)
 	if err != nil {
 		return About{}, err
 	}
@@ -51,8 +51,8 @@ func (e *Engine) About(ctx context.Context) (About, error) {
 		system.Info
 		Rootless bool // Podman's word for it; Docker's is a security option
 	}
-	if res.StatusCode != http.StatusOK || json.Unmarshal(body, &info) != nil {
-		return About{}, fmt.Errorf("%s: %.200s", res.Status, body)
+	if res.code != http.StatusOK || json.Unmarshal(res.body, &info) != nil {
+		return About{}, fmt.Errorf("%s: %.200s", res.status, res.body)
 	}
 	rootless := info.Rootless || slices.ContainsFunc(info.SecurityOptions, func(option string) bool {
 		return option == "rootless" || option == "name=rootless"

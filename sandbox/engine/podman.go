@@ -240,12 +240,12 @@ func (podman) query(ctx context.Context, e *Engine, query url.Values) (all []Lis
 // libpod sends a request to Podman's own API, and decodes the response, of at
 // most limit bytes, into v.
 func (e *Engine) libpod(ctx context.Context, method, path string, limit int64, v any) error {
-	res, body, err := request(ctx, e.cli, method, "http://podman/v4.0.0/libpod"+path, limit)
+	res, err := request(ctx, e.cli, method, "http://podman/v4.0.0/libpod"+path, limit)
 	if err != nil {
 		return err
 	}
-	if res.StatusCode != http.StatusOK || json.Unmarshal(body, v) != nil {
-		return fmt.Errorf("%s: %.200s", res.Status, body)
+	if res.code != http.StatusOK || json.Unmarshal(res.body, v) != nil {
+		return fmt.Errorf("%s: %.200s", res.status, res.body)
 	}
 	return nil
 }

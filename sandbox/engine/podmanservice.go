@@ -216,13 +216,13 @@ func connectOwn(ctx context.Context, host string, patience Patience) (*Engine, e
 
 // pingPodman returns the version in the header of the response to a ping.
 func pingPodman(ctx context.Context, cli *client.Client) (string, error) {
-	res, _, err := request(ctx, cli, http.MethodGet, engineURL(cli, "/_ping"), 1<<10)
+	res, err := request(ctx, cli, http.MethodGet, engineURL(cli, "/_ping"), 1<<10)
 	if err != nil {
 		return "", err
 	}
-	version := res.Header.Get("Libpod-Api-Version")
-	if res.StatusCode != http.StatusOK || version == "" {
-		return "", fmt.Errorf("it says %s", res.Status)
+	version := res.header.Get("Libpod-Api-Version")
+	if res.code != http.StatusOK || version == "" {
+		return "", fmt.Errorf("it says %s", res.status)
 	}
 	return version, nil
 }

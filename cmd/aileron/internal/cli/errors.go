@@ -34,8 +34,8 @@ func (a *App) ExitCode(err error) int {
 	return f.Code
 }
 
-// printFailure writes what failed, why, and what to do about it: in one line, as scripts expect it (CONTRACT section 1),
-// and on a terminal with the hint on a line of its own, in lines of so many columns.
+// printFailure writes what failed, why, and what to do about it: in one line, as scripts expect it (CONTRACT
+// section 1), and on a terminal with the hint on a line of its own, in lines of so many columns.
 func printFailure(f failure.Report, w io.Writer, terminal bool, columns int) {
 	text, more := termsafe.Line("aileron: "+f.Message), ""
 	if f.Hint != "" {
