@@ -13,6 +13,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/detached"
 	"github.com/ALRubinger/aileron/internal/review"
 	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 	"github.com/ALRubinger/aileron/spec/action"
 	"github.com/ALRubinger/aileron/spec/catalog"
@@ -65,7 +66,7 @@ func fixed[T ~string](list ...T) words {
 
 // flagWords returns what the flags of a command can be, by their name.
 func (a completer) flagWords(command string) map[string]words {
-	engines := cli.KnownEngines()
+	engines := sandbox.Kinds()
 	if command == "launch" || command == "demo" || command == "setup" {
 		engines = append(engines, "off")
 	}

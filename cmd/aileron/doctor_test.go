@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/doctor"
+	"github.com/ALRubinger/aileron/internal/doctor"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 

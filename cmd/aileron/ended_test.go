@@ -11,11 +11,11 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	launchcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/report"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/spec/catalog"
 )
@@ -84,7 +84,7 @@ func TestTheReportNamesTheConnectorThatIsForARequest(t *testing.T) {
 		// Which would stand beside an installed one that names the same paths.
 		{"GET", "api.anthropic.com", "/api/oauth/profile", "anthropic", "aileron allow 01"},
 	} {
-		got := launchcmd.Remedy(session.Refusal{Reason: "operation_not_matched", Method: c.method, Host: c.host, Port: 443,
+		got := report.Remedy(session.Refusal{Reason: "operation_not_matched", Method: c.method, Host: c.host, Port: 443,
 			Path: c.path, Connector: catalog.FQN(c.connector), AuditID: "01"})
 		if got != c.want {
 			t.Errorf("%s %s%s: %q, want %q", c.method, c.host, c.path, got, c.want)
@@ -92,7 +92,7 @@ func TestTheReportNamesTheConnectorThatIsForARequest(t *testing.T) {
 	}
 	own := session.Refusal{Reason: "operation_not_matched", Method: "POST", Host: "api.github.com", Port: 443,
 		Path: "/graphql", Connector: "local://me/github", AuditID: "01"}
-	if got := launchcmd.Remedy(own); got != "aileron allow 01" {
+	if got := report.Remedy(own); got != "aileron allow 01" {
 		t.Errorf("beside a connector of one's own: %q", got)
 	}
 }
@@ -151,7 +151,7 @@ func TestANameThatAnAgentChoseBeginsNoLineOfTheReport(t *testing.T) {
 		strings.Repeat("\u00a0", 44), strings.Repeat("x", 45)} {
 		e.Changed = append(e.Changed, hostfiles.Change{Path: "a" + space + fake + "/.envrc", After: "1", When: "enter it"})
 	}
-	launchcmd.ReportEnded(a, e)
+	report.Print(a.Console, e)
 	fatal(t, tty.Close())
 	shown, _ := io.ReadAll(screen) // the error is the terminal without a writer
 	if n := strings.Count(string(shown), "run:"); n != len(e.Changed) {

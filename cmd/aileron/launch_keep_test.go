@@ -13,6 +13,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/report"
 	"github.com/ALRubinger/aileron/internal/session"
 )
 
@@ -58,7 +59,7 @@ func TestTheReportTellsTheAgentsOwnRequestsApart(t *testing.T) {
 	other := session.Refusal{Reason: "host_not_allowed", Host: "evil.example", Port: 443, AuditID: "01B", Requests: 1}
 	var errs bytes.Buffer
 	a := cli.New(&console.Console{Stderr: &errs}, &home.Dir{Getenv: func(string) string { return "" }})
-	launchcmd.ReportEnded(a, launch.Ended{Session: "01X", Agent: "codex", Duration: time.Second, Kept: true,
+	report.Print(a.Console, launch.Ended{Session: "01X", Agent: "codex", Duration: time.Second, Kept: true,
 		Requests: session.Tally{
 			Rejected: 3, Refusals: []session.Refusal{other}, Optional: []session.Refusal{tip}}})
 	for _, want := range []string{
@@ -74,7 +75,7 @@ func TestTheReportTellsTheAgentsOwnRequestsApart(t *testing.T) {
 		t.Errorf("the report says how to allow what is not needed:\n%s", &errs)
 	}
 	errs.Reset()
-	launchcmd.ReportEnded(a, launch.Ended{Session: "01X", Agent: "codex"})
+	report.Print(a.Console, launch.Ended{Session: "01X", Agent: "codex"})
 	if strings.Contains(errs.String(), "go on") || strings.Contains(errs.String(), "unneeded") {
 		t.Errorf("the report of a session that kept nothing:\n%s", &errs)
 	}

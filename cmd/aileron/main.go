@@ -4,11 +4,10 @@
 //	aileron launch --sandbox=podman opencode
 //	aileron audit tail -f
 //
-// This package has the flags, the words and the exit codes; a file is a command, named noun_verb.go. root.go has the
-// tree of commands, app.go what they share, errors.go how an error becomes text and an exit code, usage.go the errors
-// of arguments, launcher.go how flags and config.toml become a session, and change.go how a command that changes what
-// is in force is recorded. What a session is, is in internal/session; how a command runs behind one, in
-// internal/launch.
+// This package makes the tree of commands (root.go), completes words (completion.go), and writes the manual (man.go).
+// Each noun is a package of internal, with a file a verb: flags, words and exit codes. internal/cli is what all of
+// them share. What several commands do is in packages below the module's internal: connectors, changes, unlock,
+// doctor, report. What a session is, is in internal/session; how a command runs behind one, in internal/launch.
 package main
 
 import (

@@ -1,3 +1,6 @@
+// Package changes records what a command changes of what is in force: the intent before the act, and its outcome after
+// it. Open [Recorder.Enact] first. If the command is killed in between, [Recorder.SettleChanges] records the outcome
+// when the next one starts.
 package changes
 
 import (

@@ -1,3 +1,6 @@
+// Package connectors is what commands do with connectors, without a command line: [Names] resolves what a person calls
+// them, [Fetcher] fetches them and finds newer versions, [DescribeConnector] and [SummariseConnector] describe what
+// one grants, [GrantsSame] compares two, and [CheckInstalled] reports who published one.
 package connectors
 
 import (

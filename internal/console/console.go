@@ -1,3 +1,7 @@
+// Package console asks a person and prints for a person. Open [Console] first: the streams of a command, with
+// messages, statuses and the width of the terminal; then prompt.go and conversation.go for questions, columns.go for
+// tables, wrap.go for lines that fit, transfer.go and build_progress.go for what takes a while. It knows no command
+// and no flag.
 package console
 
 import (

@@ -1,3 +1,5 @@
+// Package failure has the classes, reasons and exit codes of errors. Open [Describe] first, which returns what an
+// error is for the caller of aileron.
 package failure
 
 import (

@@ -1,3 +1,5 @@
+// Package home is aileron's home directory. Open [Dir] first: it finds the directory, and opens what is in it, namely
+// the audit log, the connector store, the vault, the publishers' keys and the actions.
 package home
 
 import (

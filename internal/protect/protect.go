@@ -1,3 +1,5 @@
+// Package protect keeps secrets of this process out of core dumps, out of /proc and out of the environment of its
+// children. Open [ProtectProcess] first.
 package protect
 
 import (

@@ -1,3 +1,5 @@
+// Package unlock finds the passphrase of the vault, and unlocks it. Open [Unlocker.OpenVault] first, which returns the
+// vault of the home, unlocked.
 package unlock
 
 import (

@@ -1,3 +1,4 @@
+// Package action has the commands of aileron action: a file a verb.
 package action
 
 import (

@@ -1,3 +1,4 @@
+// Package allow has the command aileron allow, which turns a denied request into a reviewed local connector.
 package allow
 
 import (

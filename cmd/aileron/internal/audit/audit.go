@@ -1,3 +1,4 @@
+// Package audit has the commands of aileron audit: a file a verb. table.go lays out rows for a terminal.
 package audit
 
 import (

@@ -16,6 +16,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/auditlog"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/review"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
@@ -135,7 +136,7 @@ func printReport(a *cli.App, r audit.Report) error {
 		fmt.Fprintf(a.Stdout, "broken  audit.db is missing, and what is kept beside it names rows: %d findings\n", total)
 	}
 	for _, f := range r.Findings[:min(len(r.Findings), MaxPrinted)] {
-		fmt.Fprintf(a.Stdout, "broken  %s\n", termsafe.Line(FindingText(f)))
+		fmt.Fprintf(a.Stdout, "broken  %s\n", termsafe.Line(review.FindingText(f)))
 	}
 	if total > MaxPrinted {
 		fmt.Fprintf(a.Stdout, "broken  %d findings more; --json lists up to %d\n", total-MaxPrinted, len(r.Findings))
@@ -144,7 +145,7 @@ func printReport(a *cli.App, r audit.Report) error {
 	if r.Damaged {
 		remedy = "end the sessions of this home, then run: aileron audit recover (it keeps the old file)"
 	}
-	return hint.New(fmt.Errorf("verify the audit log: %s", termsafe.Line(FindingText(r.Findings[0]))), "%s", remedy)
+	return hint.New(fmt.Errorf("verify the audit log: %s", termsafe.Line(review.FindingText(r.Findings[0]))), "%s", remedy)
 }
 
 // printSigned prints what signatures prove.
@@ -178,14 +179,4 @@ func printOutcomes(a *cli.App, r audit.Report) {
 	if r.Spilled > 0 {
 		a.Infof("aileron: rows in a spill file: %d; they are added as soon as the log can be written", r.Spilled)
 	}
-}
-
-func FindingText(f audit.Finding) string {
-	if f.Seq == 0 {
-		return f.Why
-	}
-	if f.ID == "" {
-		return fmt.Sprintf("row %d: %s", f.Seq, f.Why)
-	}
-	return fmt.Sprintf("row %d (%s) is broken: %s", f.Seq, f.ID, f.Why)
 }

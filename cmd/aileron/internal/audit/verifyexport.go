@@ -10,6 +10,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/review"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
@@ -39,12 +40,12 @@ func verifyExport(a *cli.App, path string, e audit.Evidence) error {
 		return err
 	}
 	for _, f := range report.Findings[:min(len(report.Findings), MaxPrinted)] {
-		fmt.Fprintf(a.Stdout, "broken  %s\n", termsafe.Line(FindingText(f)))
+		fmt.Fprintf(a.Stdout, "broken  %s\n", termsafe.Line(review.FindingText(f)))
 	}
 	if more := len(report.Findings) + report.More - MaxPrinted; more > 0 {
 		fmt.Fprintf(a.Stdout, "broken  %d findings more\n", more)
 	}
-	return hint.New(fmt.Errorf("verify the export: %s", termsafe.Line(FindingText(report.Findings[0]))),
+	return hint.New(fmt.Errorf("verify the export: %s", termsafe.Line(review.FindingText(report.Findings[0]))),
 		"the file was changed after it was exported, or the log before; docs/audit.md explains each finding")
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/report"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/spec"
@@ -29,7 +29,7 @@ func newExplainer(a *cli.App) func(audit.Row) string {
 			r.Reason)
 		refusal := session.Refusal{Reason: r.Reason, Method: r.Method, Host: r.Host, Port: r.Port, Path: r.Path,
 			Call: session.CallOf(&r), Connector: spec.FQN(r.ConnectorFQN), AuditID: r.ID}
-		if what := launch.Remedy(refusal); what != "" && !strings.HasPrefix(what, "aileron audit show ") {
+		if what := report.Remedy(refusal); what != "" && !strings.HasPrefix(what, "aileron audit show ") {
 			why += "; allow it with: " + what
 		}
 		return why

@@ -1,3 +1,4 @@
+// Package binding has the commands of aileron binding: a file a verb.
 package binding
 
 import (

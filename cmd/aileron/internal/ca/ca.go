@@ -1,3 +1,4 @@
+// Package ca has the commands of aileron ca: a file a verb.
 package ca
 
 import (

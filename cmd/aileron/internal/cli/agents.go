@@ -2,14 +2,10 @@ package cli
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox/agents"
-	"github.com/ALRubinger/aileron/spec"
-	"github.com/ALRubinger/aileron/spec/catalog"
-	"github.com/ALRubinger/aileron/vault"
 )
 
 // AgentNeeds returns the further commands that an agent's image must have, and the shell in which its tools run.
@@ -33,19 +29,4 @@ func NoAgent(name string) error {
 		return hint.DidYouMean(err, near)
 	}
 	return hint.New(err, "for any other command use: aileron sandbox run -- CMD")
-}
-
-func IsBound(c *spec.Connector, bound []vault.Binding) bool {
-	need := c.Credential()
-	return need != nil && slices.ContainsFunc(bound, func(b vault.Binding) bool {
-		return b.Connector == string(c.FQN) && spec.Kind(b.Kind) == need.Kind
-	})
-}
-
-// IsModel reports whether a connector is for a model provider of the agent.
-func IsModel(c *spec.Connector, agent agents.Agent) bool {
-	return slices.ContainsFunc(agent.Connectors, func(name string) bool {
-		service := strings.TrimPrefix(c.FQN.Service(), catalog.ServicePrefix)
-		return service == name // not a suffix: local-openai is another provider than openai
-	})
 }

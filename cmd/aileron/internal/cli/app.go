@@ -1,3 +1,5 @@
+// Package cli is what all commands share: [App], the flags of sessions and sandboxes, usage errors, and exit codes.
+// What is no flag, word or exit code belongs to a package below internal.
 package cli
 
 import (

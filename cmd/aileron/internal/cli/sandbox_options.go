@@ -154,7 +154,7 @@ func (o *SandboxOptions) Check(off bool) error {
 }
 
 func (o *SandboxOptions) CheckImage(off bool) error {
-	engines := KnownEngines()
+	engines := sandbox.Kinds()
 	switch {
 	case off:
 		engines = append(engines, "off")
@@ -166,6 +166,3 @@ func (o *SandboxOptions) CheckImage(off bool) error {
 	}
 	return OneOf("sandbox-build", o.Build, "auto", "always", "never")
 }
-
-// KnownEngines returns the values of --sandbox that name an engine: auto is the first that responds.
-func KnownEngines() []string { return []string{"auto", "podman", "docker"} }

@@ -1,3 +1,4 @@
+// Package connector has the commands of aileron connector: a file a verb.
 package connector
 
 import (

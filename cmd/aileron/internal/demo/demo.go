@@ -1,3 +1,4 @@
+// Package demo has the command aileron demo: the main job with nothing set up.
 package demo
 
 import (
@@ -31,13 +32,13 @@ proxy. Without an engine the same happens on this host, where nothing is sealed.
 		Example: "  aileron demo",
 		Args:    cli.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.OneOf("sandbox", engine, append(cli.KnownEngines(), "off")...); err != nil {
+			if err := cli.OneOf("sandbox", engine, append(sandbox.Kinds(), "off")...); err != nil {
 				return err
 			}
 			return runDemo(cmd.Context(), a, engine)
 		},
 	}
-	cmd.Flags().StringVar(&engine, "sandbox", engine, hint.Alternatives(append(cli.KnownEngines(), "off")))
+	cmd.Flags().StringVar(&engine, "sandbox", engine, hint.Alternatives(append(sandbox.Kinds(), "off")))
 	return cmd
 }
 

@@ -1,16 +1,19 @@
+// Package doctor has the command aileron doctor, which prints what the checks of internal/doctor find.
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"io"
+
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/console"
-	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/doctor"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
@@ -31,81 +34,38 @@ warning needs a look.`,
 	}
 }
 
-// The states of a finding.
-const (
-	StateOK   = "ok"
-	StateWarn = "warn"
-	StateFail = "fail"
-)
-
-// Finding is the result of one check.
-type Finding struct {
-	Check string `json:"check"`
-	State string `json:"state"` // ok, warn or fail
-	Text  string `json:"text"`
-	Fix   string `json:"fix,omitempty"` // what to do, unless it is ok
-}
-
-func healthy(check, format string, args ...any) Finding {
-	return Finding{Check: check, State: StateOK, Text: fmt.Sprintf(format, args...)}
-}
-
-func warning(check, fix, format string, args ...any) Finding {
-	return Finding{Check: check, State: StateWarn, Text: fmt.Sprintf(format, args...), Fix: fix}
-}
-
-// failed returns the finding of an error. fix is for one that has no hint of its own.
-func failed(check string, err error, fix string) Finding {
-	return Finding{Check: check, State: StateFail, Text: err.Error(), Fix: cmp.Or(hint.Of(err), fix)}
-}
-
-// doctor prints the findings of all checks, as they come in.
+// examine prints the findings as they come in, or all of them with --json.
 func examine(ctx context.Context, a *cli.App) error {
-	d := &doctor{App: a, isHealthy: true}
-	checks := []func(context.Context){d.checkHome, d.checkDisk, d.checkLimits}
-	if d.hasHome() { // what the others read would create it
-		checks = append(checks, d.checkClock, d.checkKeyring, d.checkVault, d.checkConnectors, d.checkAgents, d.checkLog,
-			d.checkSessions, d.checkTrust)
-	}
-	for _, check := range append(checks, d.checkEngines) {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		check(ctx)
+	all, isHealthy := []doctor.Finding{}, true
+	d := &doctor.Doctor{Dir: a.Dir, Unlocker: &a.Unlocker, Sessions: a.Lister, Patience: a.Patience(config.Sandbox{}),
+		Found: func(f doctor.Finding) {
+			all = append(all, f)
+			isHealthy = isHealthy && f.State != doctor.StateFail
+			if !a.JSON {
+				printFinding(a.FittedOut(), f)
+			}
+		}}
+	if err := d.Examine(ctx); err != nil {
+		return err
 	}
 	if a.JSON {
-		if err := a.PrintJSON(map[string]any{"ok": d.isHealthy, "checks": d.found}); err != nil {
+		if err := a.PrintJSON(map[string]any{"ok": isHealthy, "checks": all}); err != nil {
 			return err
 		}
 	}
-	if !d.isHealthy {
+	if !isHealthy {
 		return console.Exit(1)
 	}
 	return nil
 }
 
-// doctor collects findings.
-type doctor struct {
-	*cli.App
-	found     []Finding
-	isHealthy bool
-}
-
-// add prints the findings, unless they are collected for --json.
-func (d *doctor) add(found ...Finding) {
-	for _, f := range found {
-		d.found = append(d.found, f)
-		d.isHealthy = d.isHealthy && f.State != StateFail
-		if d.JSON {
-			continue
-		}
-		out, state := d.FittedOut(), f.State
-		if state == StateFail {
-			state = "FAIL"
-		}
-		fmt.Fprintf(out, "%-4s  %-10s  %s\n", state, f.Check, termsafe.Line(strings.Join(strings.Fields(f.Text), " ")))
-		if f.Fix != "" {
-			fmt.Fprintf(out, "%-18sfix: %s\n", "", termsafe.Line(f.Fix))
-		}
+func printFinding(out io.Writer, f doctor.Finding) {
+	state := f.State
+	if state == doctor.StateFail {
+		state = "FAIL"
+	}
+	fmt.Fprintf(out, "%-4s  %-10s  %s\n", state, f.Check, termsafe.Line(strings.Join(strings.Fields(f.Text), " ")))
+	if f.Fix != "" {
+		fmt.Fprintf(out, "%-18sfix: %s\n", "", termsafe.Line(f.Fix))
 	}
 }

@@ -1,3 +1,5 @@
+// Package launch has the commands that open sessions: launch, run, sandbox run and proxy. launcher.go makes a session
+// of flags and config.toml.
 package launch
 
 import (
@@ -9,6 +11,7 @@ import (
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
@@ -49,7 +52,7 @@ goes to the proxy of this session. The project directory is mounted at
 	}
 	cmd.Flags().BoolVar(&opts.Keep, "keep", true,
 		"keep the agent's own state, such as its conversations, for its next session in this project")
-	opts.Register(cmd, hint.Alternatives(append(cli.KnownEngines(), "off (cooperative, on this host)")))
+	opts.Register(cmd, hint.Alternatives(append(sandbox.Kinds(), "off (cooperative, on this host)")))
 	return cmd
 }
 
@@ -128,7 +131,7 @@ func Keeps(a *cli.App, opts *cli.SandboxOptions) (bool, error) {
 // AdviseModel warns about an agent without a connector for its model provider: its requests would be denied.
 // inForce are the connectors of the session, to which flags or the project's file may have narrowed it.
 func AdviseModel(a *cli.App, agent agents.Agent, inForce []*spec.Connector, opts *cli.SessionOptions) {
-	of := func(c *spec.Connector) bool { return cli.IsModel(c, agent) }
+	of := func(c *spec.Connector) bool { return connectors.IsModel(c, agent) }
 	if slices.ContainsFunc(inForce, of) {
 		return
 	}

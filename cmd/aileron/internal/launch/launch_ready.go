@@ -8,6 +8,7 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/binding"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/setup"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
@@ -53,7 +54,7 @@ func anyBound(a *cli.App, v *vault.Vault, used []spec.FQN) bool {
 		return false
 	}
 	for _, c := range s.CurrentOf(names) {
-		if (used == nil || slices.Contains(used, c.FQN)) && cli.IsBound(c, bound) {
+		if (used == nil || slices.Contains(used, c.FQN)) && connectors.IsBound(c, bound) {
 			return true
 		}
 	}
@@ -86,12 +87,12 @@ func offer(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, agent agen
 		return err
 	}
 	bound, _ := a.VaultAt(home).Bindings()
-	connectors := currentConnectors(a)
-	ready := slices.ContainsFunc(connectors,
-		func(c *spec.Connector) bool { return cli.IsModel(c, agent) && cli.IsBound(c, bound) })
+	current := currentConnectors(a)
+	ready := slices.ContainsFunc(current,
+		func(c *spec.Connector) bool { return connectors.IsModel(c, agent) && connectors.IsBound(c, bound) })
 	// What setup would install is left out of a session that is narrowed to others: adviseModel has the words.
 	narrowed := used != nil && !slices.ContainsFunc(used,
-		func(fqn spec.FQN) bool { return cli.IsModel(&spec.Connector{FQN: fqn}, agent) })
+		func(fqn spec.FQN) bool { return connectors.IsModel(&spec.Connector{FQN: fqn}, agent) })
 	if !ready && !narrowed {
 		yes, err := a.OfferOnce(ctx, home, "key of "+agent.Name, agent.Name+" has no key for its model; set it up now?", true,
 			"aileron setup "+agent.Name)
@@ -109,11 +110,11 @@ func offer(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, agent agen
 			return nil
 		}
 	}
-	for _, c := range connectors {
+	for _, c := range current {
 		if used != nil && !slices.Contains(used, c.FQN) {
 			continue
 		}
-		if c.Credential() == nil || cli.IsBound(c, bound) || !ready && cli.IsModel(c, agent) {
+		if c.Credential() == nil || connectors.IsBound(c, bound) || !ready && connectors.IsModel(c, agent) {
 			continue
 		}
 		yes, err := a.OfferOnce(ctx, home, "credential of "+string(c.FQN)+" "+c.Hash,

@@ -13,13 +13,14 @@ import (
 	"github.com/ALRubinger/aileron/internal/detached"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/protect"
+	"github.com/ALRubinger/aileron/internal/report"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/vault"
 )
 
 // Launcher returns what runs commands behind sessions, by the flags and config.toml.
 func Launcher(a *cli.App, opts *cli.SessionOptions) (*launch.Launcher, error) {
-	if err := cli.CheckOpenFiles(cli.OpenFileLimit()); err != nil {
+	if err := launch.CheckOpenFiles(launch.OpenFileLimit()); err != nil {
 		return nil, err
 	}
 	home, err := a.Home()
@@ -31,8 +32,8 @@ func Launcher(a *cli.App, opts *cli.SessionOptions) (*launch.Launcher, error) {
 		return nil, err
 	}
 	ended := func(e launch.Ended) {
-		if opts.Reported || a.Detached != nil || a.MessagesOnTerminal() && !isUneventful(e) {
-			ReportEnded(a, e)
+		if opts.Reported || a.Detached != nil || a.MessagesOnTerminal() && !report.IsUneventful(e) {
+			report.Print(a.Console, e)
 		}
 	}
 	if opts.Quiet {
@@ -51,7 +52,7 @@ func Launcher(a *cli.App, opts *cli.SessionOptions) (*launch.Launcher, error) {
 		Detached: terminal,
 		Environ:  without(os.Environ(), protect.SecretVariables()...),
 		Start:    func(cmd *exec.Cmd) error { return a.Protected.Start(cmd) }, WithoutReaper: a.Protected == nil,
-		Ended: ended, Progress: a.NewBuildProgress(), Infof: a.Infof, Report: func(err error) { report(a, err) },
+		Ended: ended, Progress: a.NewBuildProgress(), Infof: a.Infof, Report: func(err error) { printError(a, err) },
 		Log: a.Logger(),
 	}, nil
 }
@@ -89,12 +90,12 @@ func openSession(
 		}
 		return a.OpenVault(ctx, opts.PassphraseFile)
 	}
-	s.Log, s.Infof, s.Report = a.Logger(), a.Infof, func(err error) { report(a, err) }
+	s.Log, s.Infof, s.Report = a.Logger(), a.Infof, func(err error) { printError(a, err) }
 	return session.Open(ctx, s)
 }
 
-// report prints an error that does not decide the exit code.
-func report(a *cli.App, err error) { _ = a.ExitCode(err) }
+// printError prints an error that does not decide the exit code.
+func printError(a *cli.App, err error) { _ = a.ExitCode(err) }
 
 // without returns env without the variables that are named.
 func without(env []string, names ...string) []string {

@@ -33,7 +33,7 @@ func NewSandboxRunCommand(a *cli.App) *cobra.Command {
 			})
 		},
 	}
-	opts.Register(cmd, hint.Alternatives(cli.KnownEngines()))
+	opts.Register(cmd, hint.Alternatives(sandbox.Kinds()))
 	cmd.Flags().SetInterspersed(false)
 	return cmd
 }

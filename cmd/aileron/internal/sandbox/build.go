@@ -33,7 +33,7 @@ config.toml and of the project's .aileron.toml, which also names the agent.`,
   aileron sandbox build --agent claude --packages tree --if-missing`,
 		Args: cli.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.OneOf("sandbox", opts.Sandbox, cli.KnownEngines()...); err != nil {
+			if err := cli.OneOf("sandbox", opts.Sandbox, sandbox.Kinds()...); err != nil {
 				return err
 			}
 			// Podman goes on with the build of a client that is killed.
@@ -41,7 +41,7 @@ config.toml and of the project's .aileron.toml, which also names the agent.`,
 		},
 	}
 	f := cmd.Flags()
-	opts.RegisterEngine(cmd, hint.Alternatives(cli.KnownEngines()))
+	opts.RegisterEngine(cmd, hint.Alternatives(sandbox.Kinds()))
 	opts.Custom.Register(cmd)
 	opts.RegisterDir(cmd)
 	opts.RegisterProject(cmd)

@@ -55,7 +55,7 @@ count as they do for launch. The exit code is 1 if something is missing.`,
 			return a.Interruptible(cmd.Context(), func(ctx context.Context) error { return opts.run(ctx, a) })
 		},
 	}
-	opts.RegisterImage(cmd, hint.Alternatives(cli.KnownEngines()))
+	opts.RegisterImage(cmd, hint.Alternatives(sandbox.Kinds()))
 	opts.RegisterProject(cmd)
 	cmd.Flags().StringVar(&opts.agent, "agent", "", "an agent by name, or any command (default: the project's agent)")
 	return cmd

@@ -23,7 +23,7 @@ func newSandboxPruneCommand(a *cli.App) *cobra.Command {
 		Example: "  aileron sandbox prune\n  aileron sandbox prune --state --dir .",
 		Args:    cli.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.OneOf("sandbox", engine, cli.KnownEngines()...); err != nil {
+			if err := cli.OneOf("sandbox", engine, sandbox.Kinds()...); err != nil {
 				return err
 			}
 			if !state && (dir != "" || yes) {
@@ -60,7 +60,7 @@ func newSandboxPruneCommand(a *cli.App) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&engine, "sandbox", engine, "the engine: "+hint.Alternatives(cli.KnownEngines()))
+	f.StringVar(&engine, "sandbox", engine, "the engine: "+hint.Alternatives(sandbox.Kinds()))
 	f.BoolVar(&state, "state", false, "remove the kept states of agents instead")
 	f.StringVar(&dir, "dir", "", "with --state: those of this project alone")
 	f.BoolVar(&yes, "yes", false, "with --state: do not ask")

@@ -1,3 +1,4 @@
+// Package sandbox has the commands of aileron sandbox, and the hidden ones that run beside a sandbox.
 package sandbox
 
 import (

@@ -1,3 +1,4 @@
+// Package session has the commands of aileron session: a file a verb.
 package session
 
 import (

@@ -1,3 +1,5 @@
+// Package setup has the command aileron setup, the first-run conversation. plan.go holds what was answered, apply.go
+// carries it out.
 package setup
 
 import (
@@ -12,6 +14,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/unlock"
+	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 	"github.com/ALRubinger/aileron/vault"
 )
@@ -49,7 +52,7 @@ and the secrets come from files.`,
 				return failure.Usagef("setup takes one agent: %s", cli.AgentNames())
 			}
 			opts.Agent = strings.Join(args, "")
-			if err := cli.OneOf("sandbox", opts.Engine, append(cli.KnownEngines(), "off")...); err != nil {
+			if err := cli.OneOf("sandbox", opts.Engine, append(sandbox.Kinds(), "off")...); err != nil {
 				return err
 			}
 			return opts.Run(cmd.Context(), a)
@@ -63,7 +66,7 @@ and the secrets come from files.`,
 	f.BoolVar(&opts.graphql, "github-graphql", false,
 		"let gh use GitHub's GraphQL API too, with all that the token may do")
 	f.StringVar(&opts.Engine, "sandbox", "auto", "the engine that builds the image: "+
-		hint.Alternatives(append(cli.KnownEngines(), "off (no image)")))
+		hint.Alternatives(append(sandbox.Kinds(), "off (no image)")))
 	cli.PassphraseFlag(cmd, &opts.PassphraseFile)
 	return cmd
 }

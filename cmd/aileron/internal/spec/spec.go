@@ -1,3 +1,4 @@
+// Package spec has the commands of aileron spec.
 package spec
 
 import (

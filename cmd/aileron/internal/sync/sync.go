@@ -1,3 +1,4 @@
+// Package sync has the command aileron sync, which installs what actions pin.
 package sync
 
 import (
@@ -168,7 +169,7 @@ func unboundPins(a *cli.App, s *store.Store, pins []*pinned) ([]string, error) {
 	}
 	for _, p := range pins {
 		c, err := s.Load(p.Hash)
-		if err != nil || c.Credential() == nil || cli.IsBound(c, bound) || slices.Contains(unbound, string(c.FQN)) {
+		if err != nil || c.Credential() == nil || connectors.IsBound(c, bound) || slices.Contains(unbound, string(c.FQN)) {
 			continue
 		}
 		unbound = append(unbound, string(c.FQN))

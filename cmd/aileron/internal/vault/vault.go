@@ -1,3 +1,4 @@
+// Package vault has the commands of aileron vault: a file a verb.
 package vault
 
 import (

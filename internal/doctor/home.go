@@ -13,17 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/audit"
-	auditcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/audit"
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/auditlog"
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/review"
 	"github.com/ALRubinger/aileron/internal/unlock"
 	"github.com/ALRubinger/aileron/vault"
 )
 
 // hasHome reports whether aileron's directory exists.
-func (d *doctor) hasHome() bool {
+func (d *Doctor) hasHome() bool {
 	home, err := d.HomePath()
 	if err != nil {
 		return false
@@ -33,7 +33,7 @@ func (d *doctor) hasHome() bool {
 }
 
 // checkHome checks aileron's directory: who may read it, and its settings.
-func (d *doctor) checkHome(context.Context) {
+func (d *Doctor) checkHome(context.Context) {
 	home, err := d.HomePath()
 	if err != nil {
 		d.add(failed("home", err, ""))
@@ -64,7 +64,7 @@ func (d *doctor) checkHome(context.Context) {
 }
 
 // homeRights reports what is wrong with the permissions of the home.
-func (d *doctor) homeRights(home string, info fs.FileInfo) error {
+func (d *Doctor) homeRights(home string, info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case ok && int(stat.Uid) != os.Geteuid():
@@ -85,7 +85,7 @@ const (
 	fullDisk = 100 << 20
 )
 
-func (d *doctor) checkDisk(context.Context) {
+func (d *Doctor) checkDisk(context.Context) {
 	home, err := d.HomePath()
 	if err != nil {
 		return
@@ -113,7 +113,7 @@ func (d *doctor) checkDisk(context.Context) {
 }
 
 // checkClock compares the clock with the last audit row. Certificates of a session are valid for a day.
-func (d *doctor) checkClock(ctx context.Context) {
+func (d *Doctor) checkClock(ctx context.Context) {
 	now := time.Now()
 	l, err := d.AuditReader()
 	if err != nil || l == nil {
@@ -134,7 +134,7 @@ func (d *doctor) checkClock(ctx context.Context) {
 	d.add(healthy("clock", "%s", now.Format(time.RFC3339)))
 }
 
-func (d *doctor) checkKeyring(context.Context) {
+func (d *Doctor) checkKeyring(context.Context) {
 	home, err := d.HomePath()
 	if err != nil {
 		return // checkHome has it
@@ -154,7 +154,7 @@ func (d *doctor) checkKeyring(context.Context) {
 	}
 }
 
-func (d *doctor) checkVault(ctx context.Context) {
+func (d *Doctor) checkVault(ctx context.Context) {
 	v, err := d.VaultOf()
 	if err != nil {
 		d.add(failed("vault", err, ""))
@@ -164,7 +164,7 @@ func (d *doctor) checkVault(ctx context.Context) {
 	if err == nil {
 		_, err = v.Digest(vault.Identity) // it is read as an unlock does
 	}
-	held, _ := d.KeptUntil(ctx)
+	held, _ := d.Unlocker.KeptUntil(ctx)
 	switch {
 	case !v.Initialised():
 		d.add(warning("vault", "aileron setup, or: aileron vault init", "there is none yet"))
@@ -181,7 +181,7 @@ func (d *doctor) checkVault(ctx context.Context) {
 }
 
 // checkLog verifies the chain of the audit log, and what waits beside it.
-func (d *doctor) checkLog(ctx context.Context) {
+func (d *Doctor) checkLog(ctx context.Context) {
 	l, err := d.AuditReader()
 	switch {
 	case err != nil:
@@ -197,7 +197,7 @@ func (d *doctor) checkLog(ctx context.Context) {
 	case err != nil:
 		d.add(failed("audit log", auditlog.Hint(err), "aileron audit verify"))
 	case !report.OK:
-		d.add(failed("audit log", fmt.Errorf("it does not verify: %s", auditcmd.FindingText(report.Findings[0])),
+		d.add(failed("audit log", fmt.Errorf("it does not verify: %s", review.FindingText(report.Findings[0])),
 			"aileron audit verify"))
 	case report.Spilled > 0:
 		d.add(warning("audit log", "free space on the disk, then start any session",
@@ -208,13 +208,13 @@ func (d *doctor) checkLog(ctx context.Context) {
 }
 
 // checkLimits checks what this process may use.
-func (d *doctor) checkLimits(context.Context) {
+func (d *Doctor) checkLimits(context.Context) {
 	const fix = "raise the limit of open files (ulimit -n), for all logins in /etc/security/limits.conf"
-	files := cli.OpenFileLimit()
-	switch err := cli.CheckOpenFiles(files); {
+	files := launch.OpenFileLimit()
+	switch err := launch.CheckOpenFiles(files); {
 	case err != nil:
 		d.add(failed("limits", err, fix))
-	case files < cli.FewFiles:
+	case files < launch.FewFiles:
 		d.add(warning("limits", fix, "%d files may be open; a session then serves few connections at once", files))
 	default:
 		d.add(healthy("limits", "%d files may be open", files))

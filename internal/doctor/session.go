@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hosttrust"
@@ -24,7 +22,7 @@ import (
 )
 
 // checkConnectors checks what is installed, and whether what needs a credential has one.
-func (d *doctor) checkConnectors(context.Context) {
+func (d *Doctor) checkConnectors(context.Context) {
 	s, err := d.OpenStore()
 	if err != nil {
 		d.add(failed("connectors", err, ""))
@@ -64,7 +62,7 @@ func (d *doctor) checkConnectors(context.Context) {
 }
 
 // boundConnectors returns the connectors that have a binding.
-func (d *doctor) boundConnectors() ([]spec.FQN, error) {
+func (d *Doctor) boundConnectors() ([]spec.FQN, error) {
 	v, err := d.VaultOf()
 	if err != nil {
 		return nil, err
@@ -81,7 +79,7 @@ func (d *doctor) boundConnectors() ([]spec.FQN, error) {
 }
 
 // checkAgents checks for each agent whether a connector for its model provider is installed.
-func (d *doctor) checkAgents(context.Context) {
+func (d *Doctor) checkAgents(context.Context) {
 	s, err := d.OpenStore()
 	if err != nil {
 		return
@@ -90,7 +88,7 @@ func (d *doctor) checkAgents(context.Context) {
 	var ready []string
 	for _, name := range agents.Names() {
 		agent, _ := agents.Find(name)
-		has := func(c *spec.Connector) bool { return cli.IsModel(c, agent) }
+		has := func(c *spec.Connector) bool { return connectors.IsModel(c, agent) }
 		if slices.ContainsFunc(current, has) {
 			ready = append(ready, name)
 			continue
@@ -104,12 +102,12 @@ func (d *doctor) checkAgents(context.Context) {
 }
 
 // checkSessions looks for sessions that were killed.
-func (d *doctor) checkSessions(ctx context.Context) {
+func (d *Doctor) checkSessions(ctx context.Context) {
 	home, err := d.Home()
 	if err != nil {
 		return
 	}
-	all, err := d.Lister(home).List(ctx)
+	all, err := d.Sessions(home).List(ctx)
 	if err != nil {
 		d.add(failed("sessions", err, "aileron audit verify"))
 		return
@@ -144,10 +142,10 @@ const engineTime = 20 * time.Second
 var errNoResponse = fmt.Errorf("it did not respond within %v", engineTime)
 
 // checkEngines checks every engine that responds. One is enough.
-func (d *doctor) checkEngines(ctx context.Context) {
+func (d *Doctor) checkEngines(ctx context.Context) {
 	var missing []error
 	responding := 0
-	for _, kind := range cli.KnownEngines() {
+	for _, kind := range sandbox.Kinds() {
 		if kind == "auto" {
 			continue
 		}
@@ -177,10 +175,10 @@ func EngineFix(hasPodman bool) string {
 }
 
 // checkKind checks one kind of engine, and returns an error if there is none that responds in time.
-func (d *doctor) checkKind(ctx context.Context, kind string) error {
+func (d *Doctor) checkKind(ctx context.Context, kind string) error {
 	bounded, cancel := context.WithTimeout(ctx, engineTime)
 	defer cancel()
-	e, err := sandbox.Find(bounded, kind, d.Patience(config.Sandbox{})) // config.toml may be what is wrong
+	e, err := sandbox.Find(bounded, kind, d.Patience) // config.toml may be what is wrong
 	if err == nil {
 		defer e.Close()
 		d.checkEngine(bounded, e)
@@ -201,7 +199,7 @@ func CheckStorage(name string, about engine.About) []Finding {
 }
 
 // checkEngine checks what an engine says about itself, and which of aileron's images it has.
-func (d *doctor) checkEngine(ctx context.Context, e *sandbox.Engine) {
+func (d *Doctor) checkEngine(ctx context.Context, e *sandbox.Engine) {
 	name := e.Kind()
 	about, err := e.About(ctx)
 	if ctx.Err() != nil {
@@ -250,7 +248,7 @@ func unlimited(about engine.About) []string {
 }
 
 // checkTrust looks for roots in trust stores of this host that should not be there any more.
-func (d *doctor) checkTrust(context.Context) {
+func (d *Doctor) checkTrust(context.Context) {
 	home, err := d.Home()
 	if err != nil {
 		return

@@ -1,4 +1,6 @@
-package launch
+// Package report prints the end of a session: what it did, what was refused, and what would allow it. Open [Print]
+// first.
+package report
 
 import (
 	"cmp"
@@ -9,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hostfiles"
@@ -25,14 +26,14 @@ import (
 // The most lines of a kind that the report at the end of a session has.
 const maxEndedLines = 12
 
-// ReportEnded prints what happened in a session: the requests by verdict, what each credential was used for, and what
+// Print prints what happened in a session: the requests by verdict, what each credential was used for, and what
 // was refused, with the command that would allow it.
-func ReportEnded(a *cli.App, e launch.Ended) {
+func Print(c *console.Console, e launch.Ended) {
 	r := e.Requests
-	a.Infof("aileron: session %s of %s ended after %s, exit code %d", e.Session, e.Agent, roundDuration(e.Duration),
+	c.Infof("aileron: session %s of %s ended after %s, exit code %d", e.Session, e.Agent, roundDuration(e.Duration),
 		e.ExitCode)
-	line := func(name, format string, args ...any) { reportLine(a, name, fmt.Sprintf(format, args...)) }
-	command := func(name, text string) { a.Infof("  %-11s %s", name, text) } // to be copied: not folded
+	line := func(name, format string, args ...any) { reportLine(c, name, fmt.Sprintf(format, args...)) }
+	command := func(name, text string) { c.Infof("  %-11s %s", name, text) } // to be copied: not folded
 	line("requests", "%d proxied, %d passed through, %d refused or failed", r.Proxied, r.Passthrough, r.Rejected)
 	for i, use := range usesByBinding(r.Uses) {
 		if i == maxEndedLines {
@@ -74,20 +75,20 @@ func ReportEnded(a *cli.App, e launch.Ended) {
 
 // reportLine prints a line of the report. On a terminal it is folded below its text: what an agent chose, such as the
 // name of a file, must not begin a line, where it would look like one of aileron's.
-func reportLine(a *cli.App, name, text string) {
+func reportLine(c *console.Console, name, text string) {
 	const indent = 14
 	parts := []string{text}
-	if columns := a.Columns(); a.MessagesOnTerminal() && columns > 2*indent {
+	if columns := c.Columns(); c.MessagesOnTerminal() && columns > 2*indent {
 		parts = console.Folded(termsafe.Line(text), columns-indent)
 	}
 	for _, part := range parts {
-		a.Infof("  %-11s %s", name, part)
+		c.Infof("  %-11s %s", name, part)
 		name = ""
 	}
 }
 
-// isUneventful reports whether a command sent nothing, and changed no file that the host would run.
-func isUneventful(e launch.Ended) bool {
+// IsUneventful reports whether a command sent nothing, and changed no file that the host would run.
+func IsUneventful(e launch.Ended) bool {
 	r := e.Requests
 	return r.Proxied+r.Passthrough+r.Rejected == 0 && len(e.Changed) == 0
 }
