@@ -204,6 +204,7 @@ func newWorld(t testing.TB, f fixture) *world {
 	roots := x509.NewCertPool()
 	roots.AddCert(on.roots.cert)
 	cfg := proxy.Config{Session: session, Token: "token-of-this-session-" + audit.NewID(), CA: w.ca, Audit: w.log,
+		Poison:   true,
 		Upstream: upstream.Options{Roots: roots},
 		Log:      slog.New(slog.NewTextHandler(w.said, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	if f.set != nil {
