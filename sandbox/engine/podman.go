@@ -122,14 +122,10 @@ func (podman) ownedTmpfs(int, int) (string, bool) { return "", false }
 func (podman) sizesCreated() bool { return true }
 
 // exit asks Podman's own API: behind Docker's call, Podman 4 polls the container's
-// state without a pause, and keeps a processor busy for each. Here it polls too, at
-// an interval. The response comes when a further process has cleaned up behind the
-// container, so Podman is asked for its state as soon as its process has ended; where
-// that is seen from here, Podman need not look often for as long as the session lasts.
+// state without a pause, and keeps a processor busy for each. The response comes
+// when a further process has cleaned up behind the container, so Podman is asked
+// for its state as soon as its process has ended.
 func (podman) exit(ctx context.Context, e *Engine, c *Container) (Exit, error) {
-	if !c.Held() && !c.over {
-		return e.waitForEnd(ctx, c, unseenInterval)
-	}
 	type result struct {
 		Exit
 		err error
@@ -139,53 +135,36 @@ func (podman) exit(ctx context.Context, e *Engine, c *Container) (Exit, error) {
 	defer asking.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	seldom, often := context.WithCancel(ctx)
-	defer often()
 	asking.Go(func() {
 		if s, ok := e.stateOfEnded(ctx, c); ok {
 			results <- result{Exit: Exit{Code: s.ExitCode, State: &s}}
-			return
 		}
-		often()
 	})
 	asking.Go(func() {
-		x, err := e.waitForEnd(seldom, c, seenInterval)
-		if seldom.Err() != nil && ctx.Err() == nil { // it has ended, and Podman does not know the container any more
-			x, err = e.waitForEnd(ctx, c, unseenInterval)
-		}
-		results <- result{x, err}
+		var r result
+		const query = "/wait?condition=stopped&condition=exited&interval=50ms"
+		r.err = e.libpod(ctx, http.MethodPost, "/containers/"+c.ID+query, 64<<10, &r.Code)
+		results <- r
 	})
 	first := <-results
 	return first.Exit, first.err
 }
 
-// waitForEnd waits until Podman has cleaned up behind a container, for which it looks at an interval.
-func (e *Engine) waitForEnd(ctx context.Context, c *Container, interval time.Duration) (x Exit, err error) {
-	path := "/containers/" + c.ID + "/wait?condition=stopped&condition=exited&interval=" + interval.String()
-	err = e.libpod(ctx, http.MethodPost, path, 64<<10, &x.Code)
-	return x, err
-}
-
-// How often Podman looks whether a container has ended: one whose end is seen from
-// here, and any other.
-const (
-	seenInterval   = 5 * time.Second
-	unseenInterval = 50 * time.Millisecond
-)
-
-// stateOfEnded returns the state of a container when its process has ended, which
-// is seen without the engine. It is not ok where the engine does not know the
-// container any more.
+// stateOfEnded returns the state of a container when its process has ended, if
+// that can be seen without the engine. It is not ok where the engine does not know
+// the exit code a moment later.
 func (e *Engine) stateOfEnded(ctx context.Context, c *Container) (_ State, ok bool) {
-	if c.Held() {
+	switch {
+	case c.Held():
 		select {
 		case <-c.process.done(ctx, func() {}):
 		case <-ctx.Done():
 			return State{}, false
 		}
+	case !c.over:
+		return State{}, false
 	}
-	// conmon writes the code to a file, when it has passed on all output
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, unseenInterval) {
+	for range 20 { // conmon writes the code to a file, when it has passed on all output
 		s, err := e.Inspect(ctx, c.ID)
 		if err != nil {
 			return State{}, false
@@ -194,11 +173,12 @@ func (e *Engine) stateOfEnded(ctx context.Context, c *Container) (_ State, ok bo
 			return s, true
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(5 * time.Millisecond):
 		case <-ctx.Done():
 			return State{}, false
 		}
 	}
+	return State{}, false
 }
 
 // list asks Podman's own API: behind Docker's call, Podman 4 fails for all
