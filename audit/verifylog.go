@@ -39,7 +39,8 @@ func (l *Log) VerifyWith(ctx context.Context, e Evidence) (Report, error) {
 	if err := l.walk(ctx, w, e, known, newest.Seq > 0); err != nil {
 		return Report{}, err
 	}
-	return w.Report, addSpills(&w.Report, l.path)
+	err = addSpills(&w.Report, l.path)
+	return w.Report, err
 }
 
 // walk walks over the rows, and compares them with heads.
@@ -85,7 +86,8 @@ func VerifyMissing(path string, e Evidence) (Report, error) {
 	if !any {
 		return Report{}, fmt.Errorf("verify the audit log: %w", fs.ErrNotExist)
 	}
-	return report, addSpills(&report, path)
+	err = addSpills(&report, path)
+	return report, err
 }
 
 // addSpills counts the rows of journals, and adds a finding for each that cannot be read.

@@ -95,7 +95,7 @@ type UpdateJSON struct {
 	// Error is why the versions are not known, null if they are.
 	Error *updateErrorJSON `json:"error"`
 
-	Err error
+	Err error `json:"-"` // as it was, for its hint
 }
 
 type updateErrorJSON struct {

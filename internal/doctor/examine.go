@@ -46,8 +46,8 @@ type Doctor struct {
 	*home.Dir
 	Unlocker *unlock.Unlocker
 	Sessions func(home string) session.Lister
-	Patience engine.Patience // with the engines
-	Found    func(Finding)   // takes each finding as it comes in
+	Patience func() engine.Patience // with each engine
+	Found    func(Finding)          // takes each finding as it comes in
 }
 
 // Examine makes all checks, in their order, until ctx ends.

@@ -178,7 +178,7 @@ func EngineFix(hasPodman bool) string {
 func (d *Doctor) checkKind(ctx context.Context, kind string) error {
 	bounded, cancel := context.WithTimeout(ctx, engineTime)
 	defer cancel()
-	e, err := sandbox.Find(bounded, kind, d.Patience) // config.toml may be what is wrong
+	e, err := sandbox.Find(bounded, kind, d.Patience()) // config.toml may be what is wrong
 	if err == nil {
 		defer e.Close()
 		d.checkEngine(bounded, e)

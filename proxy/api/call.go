@@ -166,6 +166,9 @@ func (c *operationCall) decide(x *proxy.Exchange, op *spec.Operation, t spec.Tar
 			d.Denial.Granted = []string{operationWord(other)}
 		}
 	}
+	if other == nil {
+		d.Target.Path = "" // it may be none; the row has the plain beginning of it
+	}
 	if d.Match.Operation == nil {
 		d.Match.Operation = op
 	}

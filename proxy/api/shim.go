@@ -60,7 +60,7 @@ func apiPath(r *http.Request) string {
 
 // denialInForm returns the response of a denial in a form. gRPC has one of its own.
 func denialInForm(form string, r *http.Request, d *proxy.Denial) *http.Response {
-	if form == "" || modify.IsGRPC(r.Header) {
+	if form == "" || r.ProtoMajor == 2 && modify.IsGRPC(r.Header) {
 		return d.Response(r)
 	}
 	out := shimHead(exitOf(d), d.Status(), d.AuditID, shimDenial)

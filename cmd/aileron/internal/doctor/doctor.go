@@ -15,6 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/doctor"
 	"github.com/ALRubinger/aileron/internal/termsafe"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 func New(a *cli.App) *cobra.Command {
@@ -37,7 +38,8 @@ warning needs a look.`,
 // examine prints the findings as they come in, or all of them with --json.
 func examine(ctx context.Context, a *cli.App) error {
 	all, isHealthy := []doctor.Finding{}, true
-	d := &doctor.Doctor{Dir: a.Dir, Unlocker: &a.Unlocker, Sessions: a.Lister, Patience: a.Patience(config.Sandbox{}),
+	d := &doctor.Doctor{Dir: a.Dir, Unlocker: &a.Unlocker, Sessions: a.Lister,
+		Patience: func() engine.Patience { return a.Patience(config.Sandbox{}) }, // config.toml may be what is wrong
 		Found: func(f doctor.Finding) {
 			all = append(all, f)
 			isHealthy = isHealthy && f.State != doctor.StateFail
