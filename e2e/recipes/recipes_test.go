@@ -150,6 +150,7 @@ func TestInCIAMissingImageIsAFailureAndNoBuild(t *testing.T) {
 }
 
 func TestOnlySupersededImagesOfSuitesAreRemoved(t *testing.T) {
+	t.Setenv("AILERON_TEST_DOCKER", "few") // what only the nightly run needs is not superseded
 	stay := []string{parts().Ref, tools().Ref, Base().Ref, Toolbox().Ref,
 		Agent("codex").Ref, Clients("few").Ref, Kind("alpine").Ref,
 		"localhost/aileron/sandbox-base:0.1.0-a4f103866262", "localhost/aileron/agent-claude:0.1.0-0123456789ab",

@@ -24,7 +24,7 @@ type chain struct {
 	steps  []step
 }
 
-// chains are all images that the suites need.
+// chains are all images that the suites need, on both engines.
 func chains() []chain {
 	base := []Image{Base()}
 	tools := []Image{Toolbox()}
@@ -33,7 +33,7 @@ func chains() []chain {
 		agentImages = append(agentImages, Agent(name))
 	}
 	agentImages = append(agentImages, Golang())
-	all := []chain{
+	return []chain{
 		{"e2e e2e/day", []step{{"podman", agentImages}, {"docker", slices.Concat(base, agentImages)}}},
 		{"cmd/aileron sandbox e2e/faults e2e/images e2e/seal", []step{{"podman", base}, {"docker", base}}},
 		{"e2e/images", []step{{"podman", tools}, {"docker", tools}}},
@@ -42,23 +42,26 @@ func chains() []chain {
 		{"e2e/matrix", []step{{"docker", []Image{Clients("few")}}, {"podman", []Image{Clients("browsers")}}}},
 		{"e2e/images", []step{{"podman", Kinds()}, {"docker", Kinds()}}},
 	}
-	if harness.FewOnDocker() {
-		few := step{"docker", append(base, Agent("claude"), Golang())}
-		for i, c := range all {
-			c.steps = slices.DeleteFunc(c.steps, func(s step) bool { return s.engine == "docker" })
-			if i == 0 {
-				c.steps = append(c.steps, few)
-			}
-			all[i] = c
-		}
+}
+
+// chainsOfRun are those of this run, which may have few suites on Docker. What
+// the others need stays current all the same: the nightly run takes it up.
+func chainsOfRun() []chain {
+	all := chains()
+	if !harness.FewOnDocker() {
+		return all
 	}
+	for i, c := range all {
+		all[i].steps = slices.DeleteFunc(c.steps, func(s step) bool { return s.engine == "docker" })
+	}
+	all[0].steps = append(all[0].steps, step{"docker", []Image{Base(), Agent("claude"), Golang()}})
 	return all
 }
 
 // EnsureFor builds what the suites in these directories of the module need and
 // the engines do not have; with none, what all suites need.
 func (s *Store) EnsureFor(ctx context.Context, dirs ...string) error {
-	wanted := slices.DeleteFunc(chains(), func(c chain) bool { return !c.needed(dirs) })
+	wanted := slices.DeleteFunc(chainsOfRun(), func(c chain) bool { return !c.needed(dirs) })
 	if len(wanted) == 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"runtime/debug"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +19,15 @@ func legacy() {
 	}
 }
 
-func legacyChild(what string) error {
+// legacyChild returns ENOSYS where the kernel has no 32-bit world at all
+// (ia32_emulation=0): there the instruction faults, before any filter.
+func legacyChild(what string) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if recover() != nil {
+			err = syscall.ENOSYS
+		}
+	}()
 	const x32 = 0x40000000
 	result := func(r uintptr) error {
 		if n := int32(r); n < 0 {
