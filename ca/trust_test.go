@@ -203,9 +203,7 @@ func TestAStoreThatCannotBeChangedIsNamed(t *testing.T) {
 		}, "has a password"},
 		"a database that is none": {func(t *testing.T) Store {
 			s := nssStore(t, t.TempDir())
-			if err := os.WriteFile(filepath.Join(s.Path, nssDatabase), []byte("garbage, and more of it"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(s.Path, nssDatabase), []byte("garbage, and more of it"), 0o600))
 			return s
 		}, "is damaged"},
 		"a link that came in its place": {func(t *testing.T) Store {

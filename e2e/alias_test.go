@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -27,9 +28,7 @@ func TestABoxThatCannotBeSealedSaysSo(t *testing.T) {
 		harness.TestApart(t, apart+"=1", syscall.CLONE_NEWNET|syscall.CLONE_NEWNS)
 		return
 	}
-	if _, err := harness.Loopback(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(harness.Loopback())(t)
 	u := newUser(t, stub.Script{}, "echo")
 	harness.HiddenDocker(t, filepath.Join(u.home, "sessions"))
 	const image = "localhost/aileron-tests/get:1"
@@ -81,21 +80,12 @@ func importImage(t *testing.T, ref string) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the client: %v\n%s", err, out)
 	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(file))(t)
 	var layer bytes.Buffer
 	tw := tar.NewWriter(&layer)
-	if err := tw.WriteHeader(&tar.Header{Name: "get", Mode: 0o755, Size: int64(len(data))}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tw.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	if err := tw.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tw.WriteHeader(&tar.Header{Name: "get", Mode: 0o755, Size: int64(len(data))}))
+	must.Get(tw.Write(data))(t)
+	must.Do(t, tw.Close())
 	cmd := exec.Command("docker", "import", "-", ref)
 	cmd.Stdin = &layer
 	if out, err := cmd.CombinedOutput(); err != nil {

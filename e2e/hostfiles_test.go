@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -26,9 +27,7 @@ func TestWhatTheHostWouldRunIsProtectedOrNamed(t *testing.T) {
 				t.Fatalf("git init: %v %s", err, out)
 			}
 			hook := filepath.Join(u.project, ".git/hooks/pre-commit")
-			if err := os.WriteFile(hook, []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(hook, []byte("#!/bin/sh\nexit 0\n"), 0o755))
 			const evil = `
 				.git/hooks/pre-commit; echo "the hook runs: $?"
 				echo evil > .git/hooks/pre-commit; echo evil > .git/hooks/post-checkout
@@ -73,9 +72,7 @@ func TestWhatTheHostWouldRunIsProtectedOrNamed(t *testing.T) {
 			}
 
 			// Hooks that are not there are not made, in the sandbox or on the host.
-			if err := os.RemoveAll(filepath.Dir(hook)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.RemoveAll(filepath.Dir(hook)))
 			r = u.box("mv .git old; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit; echo more >> main.go")
 			contains(t, "the errors", r.err, "Read-only file system")
 			contains(t, "the errors", r.err, "Device or resource busy")

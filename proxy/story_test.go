@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/rogpeppe/go-internal/diff"
@@ -33,26 +34,18 @@ func init() { //nolint:gochecknoinits // an import of package front would be a c
 // README.md beside them explains its sections. What the origin saw, what the client got, and the rows of the audit
 // log must be those of the file, to the byte.
 func TestExchanges(t *testing.T) {
-	files, err := filepath.Glob("testdata/exchanges/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("testdata/exchanges/*.txtar"))(t)
 	if len(files) < 40 {
 		t.Errorf("there are %d stories, want 40 or more", len(files))
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
-			told, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			told := must.Get(txtar.ParseFile(file))(t)
 			happened := run(t, told)
 			want, got := txtar.Format(told), txtar.Format(happened)
 			if *updateStories {
-				if err := os.WriteFile(file, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(file, got, 0o644))
 				return
 			}
 			if d := diff.Diff(file, want, "what happened", got); len(d) > 0 {

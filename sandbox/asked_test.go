@@ -19,6 +19,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/imagefs"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
@@ -83,18 +84,12 @@ func refusing(t *testing.T, kind string, image container.Config, why func(asked)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "s")
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("unix", socket))(t)
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}}
 	server.Start()
 	t.Cleanup(server.Close)
 	t.Setenv(map[string]string{"podman": "CONTAINER_HOST", "docker": "DOCKER_HOST"}[kind], "unix://"+socket)
-	e, err := engine.Patience{}.Find(t.Context(), kind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(engine.Patience{}.Find(t.Context(), kind))(t)
 	t.Cleanup(e.Close)
 	return &Engine{Engine: e}, func(role string) asked {
 		t.Helper()
@@ -118,9 +113,7 @@ func anyBox(t *testing.T) Box {
 		mounts: filepath.Join(dir, "mounts"),
 	}
 	for _, d := range []string{b.Dir, b.Sockets, b.mounts} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(d, 0o700))
 	}
 	return b
 }
@@ -176,9 +169,7 @@ func TestAGatewayIsAskedForWithEachPartOfTheSeal(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			e, made := recorder(t, kind, container.Config{})
 			b := anyBox(t)
-			if _, err := e.createGateway(t.Context(), b, "THE PROFILE"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(e.createGateway(t.Context(), b, "THE PROFILE"))(t)
 			gw := made("gw")
 			h, sockets, binary := gw.HostConfig, mountAt(gw, "/run/aileron"), mountAt(gw, "/aileron")
 			check(t, gw, append(confined(gw, b), []claim{
@@ -205,9 +196,7 @@ func TestASandboxIsAskedForWithEachPartOfTheSeal(t *testing.T) {
 			e, made := recorder(t, kind, container.Config{User: "agent", Env: []string{"OF=the image"}})
 			b := anyBox(t)
 			b.Env, b.Mask = []string{"HTTPS_PROXY=http://127.0.0.1:3128"}, []string{filepath.Join(b.Dir, ".aileron")}
-			if _, err := e.createBox(t.Context(), b, &engine.Container{ID: "the-gateway"}, "THE PROFILE"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(e.createBox(t.Context(), b, &engine.Container{ID: "the-gateway"}, "THE PROFILE"))(t)
 			box := made("box")
 			h, names, hosts := box.HostConfig, mountAt(box, "/etc/resolv.conf"), mountAt(box, "/etc/hosts")
 			check(t, box, append(confined(box, b), []claim{
@@ -242,9 +231,7 @@ func TestAReadOnlySandboxIsAskedForAsThat(t *testing.T) {
 	b := anyBox(t)
 	b.ReadOnly = true
 	e.seen.Store(b.Image.id, imagefs.New(imagefs.Tree{}, imagefs.Source{})) // it was looked into
-	if _, err := e.createBox(t.Context(), b, &engine.Container{ID: "the-gateway"}, "THE PROFILE"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(e.createBox(t.Context(), b, &engine.Container{ID: "the-gateway"}, "THE PROFILE"))(t)
 	box := made("box")
 	var scratch []string
 	for at := range box.HostConfig.Tmpfs {
@@ -336,9 +323,7 @@ func TestATreeIsOnTheDiskWhereTheEngineSeesNoMemory(t *testing.T) {
 	if b.mounted, err = mountTrees(b); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.createBox(t.Context(), b, &engine.Container{ID: "the-gateway"}, "THE PROFILE"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(e.createBox(t.Context(), b, &engine.Container{ID: "the-gateway"}, "THE PROFILE"))(t)
 	at := mountAt(made("box"), "/t")
 	if at.Source != filepath.Join(b.mounts, "tree0") || !at.ReadOnly || !holds(t, at.Source+"/x", "the tree") {
 		t.Errorf("the tree is mounted from %+v", at)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
@@ -29,10 +30,7 @@ func TestAnImagesTagIsItsContents(t *testing.T) {
 		if dockerfile != "" {
 			data = []byte(dockerfile)
 		}
-		img, err := CustomImage(base, packages, data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		img := must.Get(CustomImage(base, packages, data))(t)
 		return img.Ref
 	}
 	const file = "ARG BASE\nFROM ${BASE}\n"

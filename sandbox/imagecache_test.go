@@ -11,6 +11,7 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/imagefs"
 )
 
@@ -21,16 +22,11 @@ func TestWhatIsKnownOfAnImageNeedsNoEngine(t *testing.T) {
 	e.cache = filepath.Join(t.TempDir(), "cache")
 	there := imagefs.Source{Lstat: func(string) (imagefs.Node, error) { return imagefs.Node{Mode: 0o755}, nil }}
 	known := imagefs.New(imagefs.Tree{}, there)
-	if _, err := known.Ask("usr/bin/true"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(known.Ask("usr/bin/true"))(t)
 	e.keep("sha256:pinned", known)
 	e.seen.Clear() // as in the next session
 
-	image, err := e.OpenImage(t.Context(), Image{Ref: "any"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	image := must.Get(e.OpenImage(t.Context(), Image{Ref: "any"}))(t)
 	defer image.Close()
 	if node, err := image.Ask("usr/bin/true"); err != nil || !executable(node.Mode) {
 		t.Errorf("Ask = %v, %v; want what is kept", node, err)
@@ -47,9 +43,7 @@ func TestWhatIsKnownOfAnImageNeedsNoEngine(t *testing.T) {
 func TestADamagedFileOfAnImageIsNotUsed(t *testing.T) {
 	e, _ := recorder(t, "docker", container.Config{})
 	e.cache = t.TempDir()
-	if err := os.WriteFile(e.cacheFile("sha256:pinned"), []byte("not what was written"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(e.cacheFile("sha256:pinned"), []byte("not what was written"), 0o600))
 	if e.known("sha256:pinned") != nil {
 		t.Error("a damaged file was used")
 	}
@@ -59,12 +53,8 @@ func TestOnlySomeImagesAreKept(t *testing.T) {
 	e, _ := recorder(t, "docker", container.Config{})
 	e.cache = t.TempDir()
 	old := filepath.Join(e.cache, "1-old")
-	if err := os.WriteFile(old, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(old, nil, 0o600))
+	must.Do(t, os.Chtimes(old, time.Time{}, time.Now().Add(-time.Hour)))
 	for i := range maxCached {
 		e.keep(string(rune('a'+i)), imagefs.New(imagefs.Tree{}, imagefs.Source{}))
 	}
@@ -83,9 +73,7 @@ func TestACommandBelowAMountIsNotTheImages(t *testing.T) {
 	executables := imagefs.Source{Lstat: func(string) (imagefs.Node, error) { return imagefs.Node{Mode: 0o755}, nil }}
 	known := imagefs.New(imagefs.Tree{}, executables)
 	for _, name := range []string{"usr/bin/true", "tmp/true"} {
-		if _, err := known.Ask(name); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(known.Ask(name))(t)
 	}
 	e.seen.Store("sha256:pinned", known)
 	b := anyBox(t)
@@ -114,14 +102,8 @@ func withEtc(t *testing.T, files map[string]string) (*Engine, Image) {
 	for name, data := range files {
 		all = append(all, File{Path: "/" + name, Mode: 0o644, Data: []byte(data)})
 	}
-	archive, err := archiveOf(all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := imagefs.ReadTree(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(archiveOf(all))(t)
+	tree := must.Get(imagefs.ReadTree(archive))(t)
 	e := &Engine{}
 	e.seen.Store("image", imagefs.New(tree, imagefs.Source{}))
 	return e, Image{id: "image"}
@@ -137,10 +119,7 @@ func TestAUserWithoutAnEntryGetsOne(t *testing.T) {
 		{"1000:1000", "", ""}, {"0:0", "", ""}, {"agent", "", ""}, {"", "", ""},
 	} {
 		e, image := withEtc(t, map[string]string{"etc/passwd": passwd, "etc/group": group})
-		files, err := e.userFiles(t.Context(), image, c.user)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(e.userFiles(t.Context(), image, c.user))(t)
 		got := map[string]string{}
 		for _, f := range files {
 			got[f.Path] = string(f.Data)

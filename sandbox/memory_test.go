@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
@@ -108,25 +109,17 @@ func TestATerminalHasItsSizeWhenItsCommandStarts(t *testing.T) {
 			t.Skip("this engine makes the terminal with the start")
 		}
 		ctx, name := t.Context(), "test-size-"+strings.ToLower(t.Name()[strings.LastIndex(t.Name(), "/")+1:])
-		id, err := e.Create(ctx, engine.Config{Name: fmt.Sprint(name, "-", os.Getpid()), Image: testImage.Ref,
-			Command: []string{"stty", "size"}, Stdin: true, TTY: true, Network: "none"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must.Get(e.Create(ctx, engine.Config{Name: fmt.Sprint(name, "-", os.Getpid()), Image: testImage.Ref,
+			Command: []string{"stty", "size"}, Stdin: true, TTY: true, Network: "none"}))(t)
 		defer func() {
 			if err := e.Remove(ctx, id); err != nil {
 				t.Error(err)
 			}
 		}()
-		stream, err := e.Attach(ctx, id, engine.AttachOptions{Stdin: true, TTY: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(e.Attach(ctx, id, engine.AttachOptions{Stdin: true, TTY: true}))(t)
 		defer stream.Close()
 		monitor := parentOf(t, e, id)
-		if err := syscall.Kill(monitor, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Kill(monitor, syscall.SIGSTOP))
 		sized := make(chan error, 1)
 		go func() { sized <- e.ResizeCreated(ctx, id, 41, 121) }()
 		select {
@@ -135,15 +128,11 @@ func TestATerminalHasItsSizeWhenItsCommandStarts(t *testing.T) {
 			sized <- nil
 		case <-time.After(500 * time.Millisecond): // it waits, as it should
 		}
-		if err := syscall.Kill(monitor, syscall.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Kill(monitor, syscall.SIGCONT))
 		if err := <-sized; err != nil {
 			t.Error(err)
 		}
-		if err := e.Start(ctx, id); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.Start(ctx, id))
 		var out bytes.Buffer
 		if err := stream.CopyTo(&out, &out); err != nil || out.String() != "41 121\r\n" {
 			t.Errorf("the command's first size is %q, %v; want 41 121", &out, err)
@@ -154,10 +143,7 @@ func TestATerminalHasItsSizeWhenItsCommandStarts(t *testing.T) {
 // parentOf returns the parent of a container's first process.
 func parentOf(t *testing.T, e *sandbox.Engine, id string) int {
 	t.Helper()
-	s, err := e.Inspect(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(e.Inspect(t.Context(), id))(t)
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.PID))
 	if err != nil {
 		t.Fatalf("the engine reports the process %d: %v", s.PID, err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
@@ -24,12 +25,8 @@ func TestAProjectsPathIsNothingButAPath(t *testing.T) {
 		} {
 			b, out, errs := box(t, idleGateway, "ls")
 			b.Dir = filepath.Join(b.Dir, name)
-			if err := os.MkdirAll(b.Dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(b.Dir, "mine"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(b.Dir, 0o755))
+			must.Do(t, os.WriteFile(filepath.Join(b.Dir, "mine"), nil, 0o600))
 			code, err := e.Run(t.Context(), b)
 			switch {
 			case refused && e.Kind() == "podman":
@@ -62,9 +59,7 @@ func TestAProjectsPathIsTextOrIsRefused(t *testing.T) {
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, _ := box(t, idleGateway, "ls")
 		b.Dir = filepath.Join(b.Dir, "in\xffvalid")
-		if err := os.Mkdir(b.Dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(b.Dir, 0o755))
 		if _, err := e.Run(t.Context(), b); err == nil || !strings.Contains(err.Error(), "UTF-8") || out.Len() > 0 {
 			t.Errorf("Run = %v with %q; want a refusal", err, out)
 		}
@@ -117,9 +112,7 @@ func TestAMountThatBecameALinkIsRefused(t *testing.T) {
 		b, out, _ := box(t, idleGateway, "ls", "/srv/x")
 		at := filepath.Join(b.Dir, "data")
 		b.Mounts = []engine.Mount{{Source: at, Target: "/srv/x"}}
-		if err := os.Symlink("/usr", at); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink("/usr", at))
 		code, err := e.Run(t.Context(), b)
 		if code != 1 || err == nil || !strings.Contains(err.Error(), "it was replaced since the start") || out.Len() > 0 {
 			t.Errorf("Run = %d, %v with %q; want a refusal", code, err, out)
@@ -136,9 +129,7 @@ func TestAHeldDirectoryThatBecameALinkIsRefused(t *testing.T) {
 		b.Protect = func(string) ([]sandbox.Cover, error) {
 			return []sandbox.Cover{{Source: at, Path: ".git", Held: true}}, nil
 		}
-		if err := os.Symlink("/usr", at); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink("/usr", at))
 		code, err := e.Run(t.Context(), b)
 		if code != 1 || err == nil || !strings.Contains(err.Error(), "it was replaced since the start") || out.Len() > 0 {
 			t.Errorf("Run = %d, %v with %q; want a refusal", code, err, out)
@@ -210,9 +201,7 @@ func TestAnImagesHealthCheckIsNeverRun(t *testing.T) {
 				t.Errorf("the gateway has the image's environment: %s", out)
 			}
 		}
-		if err := os.WriteFile(filepath.Join(b.Dir, "enough"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(b.Dir, "enough"), nil, 0o600))
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
@@ -227,9 +216,7 @@ func TestANumberedUserHasAHomeInAReadOnlySandbox(t *testing.T) {
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, errs := box(t, idleGateway, "sh", "-c", "touch $HOME/mark && echo wrote")
 		b.Image, b.ReadOnly = derived(t, e, "numbered", "USER 4321"), true
-		if err := os.Chmod(b.Dir, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(b.Dir, 0o777))
 		if code, err := e.Run(t.Context(), b); err != nil || code != 0 || out.String() != "wrote\n" {
 			t.Errorf("Run = %d, %v, %s with %q", code, err, errs, out)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/imagefs"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
@@ -29,10 +30,7 @@ func derived(t *testing.T, e *sandbox.Engine, name, recipe string) sandbox.Image
 	img := sandbox.Image{Ref: "localhost/aileron/test-" + name + ":1", Dockerfile: dockerfile}
 	building[e.Kind()].Lock()
 	defer building[e.Kind()].Unlock()
-	made, err := e.EnsureImage(t.Context(), img, "always", io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(e.EnsureImage(t.Context(), img, "always", io.Discard))(t)
 	t.Cleanup(func() {
 		building[e.Kind()].Lock()
 		defer building[e.Kind()].Unlock()
@@ -113,10 +111,7 @@ func TestAnImageThatLosesItsNameIsStillTheOneThatRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		tag("tag", second.Ref, moving)
-		files, err := e.OpenImage(t.Context(), b.Image)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(e.OpenImage(t.Context(), b.Image))(t)
 		defer files.Close()
 		if which, err := files.ReadFile("etc/which"); err != nil || string(which) != "first\n" {
 			t.Errorf("the image's files hold %q, %v", which, err)
@@ -184,10 +179,7 @@ func TestAnImagesShellIsBounded(t *testing.T) {
 func TestFilesOfAnImageAreReadThroughLinks(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
-		files, err := e.OpenImage(t.Context(), testImage)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(e.OpenImage(t.Context(), testImage))(t)
 		defer files.Close()
 		for _, want := range []struct {
 			name, path string
@@ -222,10 +214,7 @@ func TestFilesOfAnImageAreReadThroughLinks(t *testing.T) {
 		if !strings.HasPrefix(files.Getenv("PATH"), "/usr/local/sbin:") || files.Getenv("NONE") != "" {
 			t.Errorf("PATH is %q", files.Getenv("PATH"))
 		}
-		apt, err := fs.Sub(files, "etc/apt")
-		if err != nil {
-			t.Fatal(err)
-		}
+		apt := must.Get(fs.Sub(files, "etc/apt"))(t)
 		if err := fstest.TestFS(apt, "apt.conf.d"); err != nil {
 			t.Error(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
@@ -34,10 +35,7 @@ func TestASandboxIsPreparedAndThenRun(t *testing.T) {
 			}
 			return engine.Limits{Memory: 128 << 20}
 		}
-		p, err := sandbox.Prepare(t.Context(), s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(sandbox.Prepare(t.Context(), s))(t)
 		defer p.Close()
 		if !p.Sealed || p.Unsealable != "" || p.Limits.Memory != 128<<20 || p.Engine.Kind() != e.Kind() {
 			t.Errorf("sealed: %v %q, limits %v, engine %s", p.Sealed, p.Unsealable, p.Limits, p.Engine.Kind())
@@ -62,10 +60,7 @@ func TestAnImageThatIsNotTrustedIsNotRun(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, out, _ := box(t, idleGateway, "echo", "ran")
-		p, err := sandbox.Prepare(t.Context(), specOf(t, e.Kind(), b))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(sandbox.Prepare(t.Context(), specOf(t, e.Kind(), b)))(t)
 		defer p.Close()
 		refused := errors.New("no room for a certificate")
 		b.Trust = func(*sandbox.ImageFS) ([]sandbox.File, error) { return nil, refused }
@@ -82,10 +77,7 @@ func TestASandboxWithoutAnUplinkIsNotSealed(t *testing.T) {
 		b, _, _ := box(t, idleGateway, "true")
 		s := specOf(t, e.Kind(), b)
 		s.UplinkRoot = ""
-		p, err := sandbox.Prepare(t.Context(), s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(sandbox.Prepare(t.Context(), s))(t)
 		defer p.Close()
 		if p.Sealed || p.Unsealable != "" || p.Limits != (engine.Limits{}) {
 			t.Errorf("sealed: %v %q, limits %v", p.Sealed, p.Unsealable, p.Limits)
@@ -198,9 +190,7 @@ func TestAReplacedStateIsRefused(t *testing.T) {
 				first, _, errs := box(t, idleGateway, "sh", "-c",
 					"cd "+filepath.Dir(sandbox.StateDir)+" && mv state was && "+replace)
 				first.State = sandbox.State{Home: home, Project: first.Dir, Program: "p"}
-				if err := os.Chmod(first.Dir, 0o755); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Chmod(first.Dir, 0o755))
 				if code, err := e.Run(t.Context(), first); err != nil || code != 0 {
 					t.Fatalf("Run = %d, %v, %s", code, err, errs)
 				}
@@ -228,9 +218,7 @@ func TestAVolumeOfAnotherIsNoState(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		name := "aileron-test-foreign"
-		if err := e.EnsureVolume(t.Context(), name, map[string]string{"aileron.test": "a"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.EnsureVolume(t.Context(), name, map[string]string{"aileron.test": "a"}))
 		defer func() { _ = e.RemoveVolume(t.Context(), name) }()
 		err := e.EnsureVolume(t.Context(), name, map[string]string{"aileron.test": "b"})
 		if !errors.Is(err, engine.ErrForeign) {

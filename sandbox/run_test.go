@@ -21,6 +21,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/recipes"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
@@ -78,18 +79,11 @@ func box(t *testing.T, gateway string, command ...string) (sandbox.Box, *bytes.B
 	t.Helper()
 	dir := t.TempDir()
 	project, sockets := filepath.Join(dir, "project"), filepath.Join(dir, "sockets")
-	binary, err := standIn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must.Get(standIn())(t)
 	for _, d := range []string{project, sockets} {
-		if err := os.Mkdir(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(d, 0o755))
 	}
-	if err := os.WriteFile(filepath.Join(sockets, "play"), []byte(gateway), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(sockets, "play"), []byte(gateway), 0o644))
 	unique := filepath.Base(dir) + filepath.Base(filepath.Dir(dir))
 	session := "test" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(unique))
 	out, errs := &bytes.Buffer{}, &bytes.Buffer{}
@@ -242,9 +236,7 @@ func TestTheProjectsOwnerWritesToIt(t *testing.T) {
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		for _, uid := range []int{0, 1000, 4242} {
 			b, out, errs := box(t, idleGateway, "sh", "-c", `touch f "$HOME/f" && stat -c %u f`)
-			if err := os.Chown(b.Dir, uid, uid); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chown(b.Dir, uid, uid))
 			code, err := e.Run(t.Context(), b)
 			info, statErr := os.Stat(filepath.Join(b.Dir, "f"))
 			if err != nil || code != 0 || statErr != nil {
@@ -380,13 +372,8 @@ func TestATerminalHasItsSizeAndIsRestored(t *testing.T) {
 		}
 		defer person.Close()
 		defer tty.Close()
-		if err := pty.Setsize(tty, &pty.Winsize{Rows: 41, Cols: 121}); err != nil {
-			t.Fatal(err)
-		}
-		before, err := term.GetState(int(tty.Fd()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, pty.Setsize(tty, &pty.Winsize{Rows: 41, Cols: 121}))
+		before := must.Get(term.GetState(int(tty.Fd())))(t)
 		seen := &screen{changed: make(chan struct{}, 1)}
 		go func() {
 			buf := make([]byte, 4096)

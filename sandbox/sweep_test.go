@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
@@ -21,13 +22,8 @@ func TestASweepThatMeetsASandboxInTheMakingReportsNothing(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		ended := exec.Command("true")
-		if err := ended.Run(); err != nil {
-			t.Fatal(err)
-		}
-		namespace, err := os.Readlink("/proc/self/ns/pid")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ended.Run())
+		namespace := must.Get(os.Readlink("/proc/self/ns/pid"))(t)
 		session := "making" + strings.ToLower(filepath.Base(filepath.Dir(t.TempDir())))
 		gateway, box := "aileron-"+session+"-gw", "foreign-"+session // without our labels: in no list yet
 		call := func(args ...string) error {
@@ -42,11 +38,9 @@ func TestASweepThatMeetsASandboxInTheMakingReportsNothing(t *testing.T) {
 		})
 		// Another test's session may sweep the gateway before it has a box.
 		harness.WaitFor(t, "both are made", func() bool {
-			if err := call("create", "--name", gateway, "--network", "none",
+			must.Do(t, call("create", "--name", gateway, "--network", "none",
 				"--label", "aileron.session="+session, "--label", "aileron.role=gateway",
-				"--label", fmt.Sprintf("aileron.owner=%d/1/%s", ended.Process.Pid, namespace), testImage.Ref, "true"); err != nil {
-				t.Fatal(err)
-			}
+				"--label", fmt.Sprintf("aileron.owner=%d/1/%s", ended.Process.Pid, namespace), testImage.Ref, "true"))
 			err := call("create", "--name", box, "--network", "container:"+gateway, testImage.Ref, "true")
 			if err != nil && call("inspect", "--type", "container", gateway) == nil {
 				t.Fatal(err)
@@ -57,9 +51,7 @@ func TestASweepThatMeetsASandboxInTheMakingReportsNothing(t *testing.T) {
 		if err := call("inspect", box); err != nil {
 			t.Error(err)
 		}
-		if err := call("rm", box); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, call("rm", box))
 		sweep(t, e)
 		// A sweep of another process may be removing it just now.
 		harness.WaitFor(t, "the gateway is removed when nothing needs it any more", func() bool {
@@ -98,18 +90,10 @@ func TestAServiceRemovesWhatAKilledOneLeftAndLeavesNothing(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	t.Setenv("TMPDIR", dir)
 	ended := exec.Command("true")
-	if err := ended.Run(); err != nil {
-		t.Fatal(err)
-	}
-	link, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ended.Run())
+	link := must.Get(os.Readlink("/proc/self/ns/pid"))(t)
 	namespace := strings.Trim(link, "pid:[]")
-	stat, err := os.ReadFile("/proc/self/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stat := must.Get(os.ReadFile("/proc/self/stat"))(t)
 	start := strings.Fields(string(stat))[21]
 	named := func(pid int, start, namespace string) string {
 		return filepath.Join(dir, fmt.Sprintf("aileron-engine-%d-%s-%s-1", pid, start, namespace))
@@ -118,17 +102,10 @@ func TestAServiceRemovesWhatAKilledOneLeftAndLeavesNothing(t *testing.T) {
 	reused := named(os.Getpid(), "1", namespace)                                              // its number is ours now
 	living, apart := named(os.Getpid(), start, namespace), named(ended.Process.Pid, "1", "1") // of another namespace
 	for _, d := range []string{killed, reused, living, apart} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(d, "containers.conf"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(d, 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(d, "containers.conf"), nil, 0o600))
 	}
-	e, err := sandbox.Find(t.Context(), "podman", engine.Patience{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(sandbox.Find(t.Context(), "podman", engine.Patience{}))(t)
 	if services, _ := filepath.Glob(filepath.Join(dir, "*", "s")); len(services) == 0 {
 		e.Close()
 		t.Skip("an engine that runs here already needs no service of ours")

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
@@ -27,10 +28,7 @@ func TestAFileThatDidNotArriveIsNoticed(t *testing.T) {
 			if image, err = e.EnsureImage(t.Context(), image, "auto", t.Output()); err != nil {
 				t.Fatal(err)
 			}
-			id, err := e.CreateScratch(t.Context(), scratch(image))
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := must.Get(e.CreateScratch(t.Context(), scratch(image)))(t)
 			defer func() { _ = e.Remove(t.Context(), id) }()
 			files := []File{
 				{Path: "/etc/aileron/a.pem", Mode: 0o644, Data: []byte("a root")},
@@ -39,14 +37,8 @@ func TestAFileThatDidNotArriveIsNoticed(t *testing.T) {
 			if err := e.put(t.Context(), id, engine.Layer{}, files); err != nil {
 				t.Fatalf("put: %v", err)
 			}
-			made, err := e.Inspect(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			about, err := e.About(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			made := must.Get(e.Inspect(t.Context(), id))(t)
+			about := must.Get(e.About(t.Context()))(t)
 			for _, f := range files {
 				if known := made.Layer.Has(f.Path, f.Data); !known && os.Geteuid() == 0 && about.Storage == "overlay" {
 					t.Errorf("the container's layer lacks %s, want it as it was put", f.Path)

@@ -157,10 +157,7 @@ func TestValuesThatCannotBeDeclared(t *testing.T) {
 // credentials is one credential of one connector.
 func TestAUsernameMakesBasicCredentials(t *testing.T) {
 	const rest = `"method": "GET", "path": "/x/{id}", "hosts": ["a.example"], "credential": `
-	c, err := Parse([]byte(specWith(rest + `{"kind": "bearer", "inject": {"username": "Aladdin"}}`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Parse([]byte(specWith(rest + `{"kind": "bearer", "inject": {"username": "Aladdin"}}`))))(t)
 	in := c.Tools[0].Operations[0].Injection
 	if in.Name != "Authorization" || in.Format != "Basic {secret}" ||
 		in.Compose("", "open sesame") != "QWxhZGRpbjpvcGVuIHNlc2FtZQ==" { // the example of RFC 7617 section 2

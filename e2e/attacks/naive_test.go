@@ -17,6 +17,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // TestTheNaiveProxyFails tries the harness: a proxy as anyone would first
@@ -77,18 +78,12 @@ type naive struct {
 
 func newNaive(t *testing.T) *subject {
 	t.Helper()
-	authority, err := ca.NewSession(ca.Options{Session: "naive"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	authority := must.Get(ca.NewSession(ca.Options{Session: "naive"}))(t)
 	roots := x509.NewCertPool()
 	roots.AddCert(on.roots.cert)
 	n := &naive{ca: authority,
 		transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	quiet := log.New(io.Discard, "", 0)
 	outer := &http.Server{ErrorLog: quiet, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodConnect {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // attack is one case.
@@ -135,19 +136,13 @@ func settlesAt(t *testing.T, what string, before int, count func() int) {
 
 func openFiles(t *testing.T) int {
 	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	return len(entries)
 }
 
 // TestTheManualListsWhatIsNotRun keeps docs/attacks.md and the tables equal.
 func TestTheManualListsWhatIsNotRun(t *testing.T) {
-	manual, err := os.ReadFile("../../docs/attacks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	manual := must.Get(os.ReadFile("../../docs/attacks.md"))(t)
 	_, section, found := strings.Cut(string(manual), "## Not run")
 	if !found {
 		t.Fatal("docs/attacks.md has no section \"Not run\"")
@@ -191,10 +186,7 @@ func TestEveryCaseOfTheListIsKnown(t *testing.T) {
 	if path == "" {
 		t.Skip("AILERON_ATTACKS does not name a list of cases")
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(path))(t)
 	defer f.Close()
 	known := map[string]bool{}
 	for _, cat := range suite() {
@@ -209,9 +201,7 @@ func TestEveryCaseOfTheListIsKnown(t *testing.T) {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var c struct{ ID string }
-		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(lines.Bytes(), &c))
 		if !known[c.ID] {
 			t.Errorf("%s is neither run nor listed as not run", c.ID)
 		}

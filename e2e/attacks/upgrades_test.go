@@ -145,10 +145,10 @@ func upgEnds(c *testCase) {
 	for name, end := range map[string]func(w *world){
 		"the session ends": func(w *world) { w.stop() },
 		"the connector is removed": func(w *world) {
-			w.plane.SetGrants(&proxy.Grants{Index: must(grantsOf(fixture{connectors: []string{"key"}})).Index})
+			w.plane.SetGrants(&proxy.Grants{Index: existing(grantsOf(fixture{connectors: []string{"key"}})).Index})
 		},
 		"the binding is revoked": func(w *world) {
-			w.plane.SetGrants(must(grantsOf(fixture{unbound: []string{"api"}})))
+			w.plane.SetGrants(existing(grantsOf(fixture{unbound: []string{"api"}})))
 		},
 		"the vault is locked": func(w *world) {
 			w.plane.SetGrants(&proxy.Grants{Index: w.grants.Index, Scrub: w.grants.Scrub, Locked: true})
@@ -285,8 +285,8 @@ func (c *testCase) badFrame(raw []byte, ofOrigin bool) {
 	}
 }
 
-// must returns v, and panics on an error: the value was made before without one.
-func must[T any](v T, err error) T {
+// existing returns v, and panics on an error: the value was made before without one.
+func existing[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
 	}

@@ -440,11 +440,11 @@ func utlResumption(c *testCase) {
 // no TLS session of the first one may carry it.
 func (c *testCase) rebound(resumed *atomic.Int64) {
 	const fqn = "github://attacks/api"
-	grants := must(grantsOf(fixture{}))
+	grants := existing(grantsOf(fixture{}))
 	b := grants.Bound[fqn]
-	b.Credential.Secret = must(vault.NewSecret([]byte("another-value-" + rand.Text())))
+	b.Credential.Secret = existing(vault.NewSecret([]byte("another-value-" + rand.Text())))
 	grants.Bound[fqn] = b
-	defer func() { c.s.plane.plane.SetGrants(must(grantsOf(fixture{}))) }()
+	defer func() { c.s.plane.plane.SetGrants(existing(grantsOf(fixture{}))) }()
 	before := resumed.Load()
 	c.s.plane.plane.SetGrants(grants)
 	c.is("with another value", c.get(victim, "/v1/items"), 200)

@@ -16,6 +16,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/ALRubinger/aileron/proxy/scrub"
@@ -287,10 +288,7 @@ func (s *safeBuffer) String() string { return string(s.bytes()) }
 
 // verify walks the audit chain of a session that has ended.
 func verify(t *testing.T, w *world) {
-	log, err := audit.Open(filepath.Join(w.home, "audit.db"), audit.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(audit.Open(filepath.Join(w.home, "audit.db"), audit.Options{}))(t)
 	defer log.Close()
 	r, err := log.Verify(context.Background())
 	if err != nil || !r.OK {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestMain(m *testing.M) {
@@ -36,9 +37,7 @@ func TestEverySubjectAnswersEveryScenarioRightly(t *testing.T) {
 	}
 	o := &options{aileron: filepath.Join(t.TempDir(), "aileron"), markdown: filepath.Join(t.TempDir(), "out.md"), turns: 1,
 		window: time.Millisecond, share: 10}
-	if err := harness.Build(filepath.Dir(o.aileron), map[string]string{"aileron": "../../cmd/aileron"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, harness.Build(filepath.Dir(o.aileron), map[string]string{"aileron": "../../cmd/aileron"}))
 	for _, sc := range scenarios {
 		if !strings.HasPrefix(sc.id, "U") { // that agents start at their prompt is tested in e2e
 			o.scenarios = append(o.scenarios, sc.id)
@@ -48,10 +47,7 @@ func TestEverySubjectAnswersEveryScenarioRightly(t *testing.T) {
 	if err := measure(t.Context(), o, &out, &progress); err != nil {
 		t.Fatalf("%v\n%s%s", err, progress.String(), out.String())
 	}
-	table, err := os.ReadFile(o.markdown)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(os.ReadFile(o.markdown))(t)
 	for _, sc := range scenarios {
 		if !slices.Contains(o.scenarios, sc.id) || sc.needs != nil && sc.needs(t.Context()) != nil {
 			continue
@@ -88,16 +84,10 @@ func TestTheRunGoesToItsPlacesInTheDocuments(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"docs/performance.md", "README.md"} {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("above\n"+markerBegin+"old\n"+markerEnd+"below\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, []byte("above\n"+markerBegin+"old\n"+markerEnd+"below\n"), 0o600))
 	}
-	if err := sampleReport().publish(root); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sampleReport().publish(root))
 	for name, begins := range map[string]string{
 		"docs/performance.md": "above\n" + markerBegin + "![",
 		"README.md":           "above\n" + markerBegin + "`just bench`, 2026-01-02",
@@ -109,9 +99,7 @@ func TestTheRunGoesToItsPlacesInTheDocuments(t *testing.T) {
 			t.Errorf("%s is now:\n%s", name, text)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(root, "README.md"), []byte("no place\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(root, "README.md"), []byte("no place\n"), 0o600))
 	if err := sampleReport().publish(root); err == nil || !strings.Contains(err.Error(), "README.md lacks the lines") {
 		t.Errorf("without its place in the README: %v", err)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 var update = flag.Bool("update", false, "write the golden files of testdata anew")
@@ -43,14 +45,9 @@ func TestThePlotIsTheGoldenOne(t *testing.T) {
 	}
 	golden := filepath.Join("testdata", "plot.svg")
 	if *update {
-		if err := os.WriteFile(golden, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(golden, got, 0o644))
 	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(golden))(t)
 	if !bytes.Equal(got, want) {
 		t.Errorf("the plot differs from %s (go test ./e2e/bench -run Golden -update writes it anew):\n%s", golden, got)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/recipes"
 	"github.com/ALRubinger/aileron/e2e/services"
 	"github.com/ALRubinger/aileron/e2e/stub"
@@ -46,9 +47,7 @@ func TestClientsWorkWithTheCatalogue(t *testing.T) {
 	recipes.Need(t, "podman", image)
 	p := newPerson(t)
 	o := services.Start(t, "", image.Ref, stub.Script{})
-	if err := os.WriteFile(filepath.Join(p.project, "sumdb.key"), []byte(o.SumDB), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(p.project, "sumdb.key"), []byte(o.SumDB), 0o600))
 	p.installCatalogue()
 	args := []string{"sandbox", "run", "--sandbox=podman", "--image", image.Ref, "--dir", p.project,
 		"--upstream-ca", o.Roots}
@@ -139,9 +138,7 @@ func newPerson(t *testing.T) *person {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	p := &person{t: t, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p")}
-	if err := os.Mkdir(p.project, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(p.project, 0o700))
 	harness.Copy(t, "testdata/clients.sh", p.project)
 	harness.Copy(t, "testdata/models.mjs", p.project)
 	return p

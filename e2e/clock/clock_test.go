@@ -26,28 +26,21 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // certificate is an origin's, valid at every time of this suite.
 func certificate(t *testing.T) (tls.Certificate, string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	about := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
 		NotBefore: time.Now().AddDate(-1, 0, 0), NotAfter: time.Now().AddDate(1, 0, 0), IsCA: true,
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
-	der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key))(t)
 	file := filepath.Join(t.TempDir(), "origin.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
 }
 
@@ -132,10 +125,7 @@ func (s *session) judgeLog(ahead time.Duration) {
 // An idle connection ends although the clock was set back.
 func TestAnIdleConnectionEndsThoughTheClockIsSetBack(t *testing.T) {
 	s := open(t, "[limits]\nidle_timeout = \"1s\"\nbody_timeout = \"1s\"\n")
-	conn, err := net.Dial("tcp", s.proxy.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", s.proxy.Host))(t)
 	defer conn.Close()
 	token, _ := s.proxy.User.Password()
 	fmt.Fprintf(conn, "CONNECT %[1]s:443 HTTP/1.1\r\nHost: %[1]s:443\r\nProxy-Authorization: Basic %[2]s\r\n\r\n",
@@ -165,13 +155,9 @@ func TestASleepEndsNoHonestStream(t *testing.T) {
 	event("before")
 	s.ok("before", s.client)
 	for range 3 {
-		if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.cmd.Process.Signal(syscall.SIGSTOP))
 		<-time.After(2 * time.Second) // the session is asleep for longer than its limits: that is the subject
-		if err := s.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.cmd.Process.Signal(syscall.SIGCONT))
 		event("after")
 		s.ok("after", s.newClient())
 	}

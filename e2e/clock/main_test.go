@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // setting asks for this suite, which compiles all packages anew with a clock
@@ -98,13 +99,9 @@ func open(t *testing.T, limits string) *session {
 	s := &session{t: t, home: filepath.Join(t.TempDir(), "h"), clock: filepath.Join(t.TempDir(), "clock"),
 		stderr: &output{}, tick: make(chan string)}
 	s.set(0)
-	if err := harness.Bind(program, s.home, passphrase,
-		harness.Connector{Dir: "../testdata/connectors/echo", FQN: fqn, Secret: secret}); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(s.home, "config.toml"), []byte(limits), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, harness.Bind(program, s.home, passphrase,
+		harness.Connector{Dir: "../testdata/connectors/echo", FQN: fqn, Secret: secret}))
+	must.Do(t, os.WriteFile(filepath.Join(s.home, "config.toml"), []byte(limits), 0o600))
 	addr, roots := s.origin()
 	s.cmd = s.command("proxy", "--json", "--ca-out", filepath.Join(t.TempDir(), "ca.pem"), "--upstream-ca", roots,
 		"--resolve", host+":443:"+addr)

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // TestNothingCostsMoreThanTheBaseline is what CI compares. It is no test of this package but of the program.
@@ -117,9 +119,7 @@ func TestANewBaselineKeepsWhatWasNotCounted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "baseline.json")
 	name := "leaf"
 	old := baseline{Figures: sample(100, 10_000, 1_000_000)}
-	if err := writeBaseline(path, old, map[string]figures{name: {allocations: 60.4, allocated: 5000}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeBaseline(path, old, map[string]figures{name: {allocations: 60.4, allocated: 5000}}))
 	got, err := readBaseline(path)
 	if f := got.Figures[name]; err != nil || f[allocations] != 60 || f["instructions (valgrind)"] != 1_000_000 {
 		t.Errorf("the baseline is now %+v, %v", got, err)

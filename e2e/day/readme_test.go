@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/services"
 )
 
@@ -43,9 +44,7 @@ func TestTheReadmeLeadsToAPushedCommit(t *testing.T) {
 	p := newPerson(t, cell{agent: "claude", engine: "podman"}, readFile(t, "testdata/fix.sh"))
 	home := filepath.Join(p.dir, "home")
 	mine := filepath.Join(home, "my-project")
-	if err := os.MkdirAll(mine, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(mine, 0o755))
 	p.git("clone", "-q", p.origin.Repository("acme/tool.git"), mine)
 	p.git("-C", mine, "remote", "set-url", "origin", "https://github.com/acme/tool.git")
 	p.project = mine

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // user is who runs aileron.
@@ -39,12 +40,8 @@ func userOf(t *testing.T, kind, engine, dir string, images ...string) user {
 	}
 	id := strconv.Itoa(ordinary)
 	home := filepath.Join(dir, "home")
-	if err := os.Mkdir(home, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(home, ordinary, ordinary); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(home, 0o700))
+	must.Do(t, os.Chown(home, ordinary, ordinary))
 	return user{id: ordinary, as: []string{"setpriv", "--reuid", id, "--regid", id, "--clear-groups", "env", "-i",
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "DOCKER_HOST=unix://" + socketOf(t, dir)}}
 }
@@ -60,17 +57,10 @@ func socketOf(t *testing.T, dir string) string {
 		t.Fatalf("find Docker's socket: %v, %q", err, out)
 	}
 	path := filepath.Join(dir, "docker.sock")
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", path))(t)
 	t.Cleanup(func() { _ = l.Close() })
-	if err := os.Chown(path, 0, ordinary); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o660); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chown(path, 0, ordinary))
+	must.Do(t, os.Chmod(path, 0o660))
 	go func() { // ends with the listener
 		for {
 			client, err := l.Accept()

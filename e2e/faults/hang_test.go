@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // slow is an engine that passes on all calls to a real one, and one call only
@@ -38,10 +39,7 @@ func newSlow(t *testing.T, u *user, call string, after int32) *slow {
 		name, s.behind = "CONTAINER_HOST", servePodman(t, filepath.Dir(u.home))
 	}
 	u.env = append(u.env, name+"=unix://"+s.socket)
-	l, err := net.Listen("unix", s.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", s.socket))(t)
 	t.Cleanup(func() { _ = l.Close(); close(s.over) })
 	go func() {
 		for {
@@ -62,9 +60,7 @@ func servePodman(t *testing.T, dir string) (socket string) {
 	service := exec.Command("podman", "system", "service", "--time", "0", "unix://"+socket)
 	service.Env = engineEnv()
 	service.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	if err := service.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, service.Start())
 	t.Cleanup(func() { _ = service.Process.Signal(syscall.SIGTERM); _ = service.Wait() })
 	harness.WaitFor(t, "Podman's service listens", func() bool {
 		conn, err := net.Dial("unix", socket)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // noted waits for a file of the project that holds the number of a process.
@@ -88,15 +89,10 @@ func TestARunThatEndsDismissesItsWarden(t *testing.T) {
 // newRunner is a user without an engine.
 func newRunner(t *testing.T) *user {
 	t.Helper()
-	template, err := bound()
-	if err != nil {
-		t.Fatal(err)
-	}
+	template := must.Get(bound())(t)
 	dir := t.TempDir()
 	u := &user{t: t, engine: "true", home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p")}
-	if err := os.Mkdir(u.project, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(u.project, 0o755))
 	harness.Copy(t, template, u.home)
 	return u
 }
@@ -115,9 +111,7 @@ func TestAKilledRunRestoresItsTerminal(t *testing.T) {
 			cmd.Env = append(u.command().Env, "TERM=xterm")
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = d.tty, d.tty, d.tty
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Start())
 			t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() })
 			command := u.noted("command")
 			harness.WaitFor(t, "the program draws", func() bool { return strings.HasSuffix(d.text(), "drawn") })

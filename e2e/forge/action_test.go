@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // triage returns an action file that reads the issue of its argument.
@@ -44,9 +46,7 @@ func withTracker(t *testing.T, f *Forge) (u *user, hash string) {
 	u = newUser(t, f)
 	var c struct{ Hash string }
 	out := u.ok("connector", "install", tracker+"@"+version, "--yes", "--json")
-	if err := json.Unmarshal([]byte(out), &c); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(out), &c))
 	return u, c.Hash
 }
 
@@ -158,10 +158,7 @@ func TestAnActionWhoseTagWasMovedReplacesNothing(t *testing.T) {
 	f.Publish(t, fqn, "1.0.0", "action.md", triage("triage", "1.0.0", tracker, hash, "as it was read"))
 	u.ok("action", "add", fqn+"@1.0.0", "--yes")
 	file := filepath.Join(u.home, "actions", "triage.md")
-	added, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	added := must.Get(os.ReadFile(file))(t)
 	f.Publish(t, fqn, "1.0.0", "action.md", triage("triage", "1.0.0", tracker, hash, "moved"))
 	_, errs, code := u.run("action", "add", fqn+"@1.0.0", "--yes")
 	if code != 1 || !strings.Contains(errs, "add the action triage: another one of that name is there (1.0.0); "+

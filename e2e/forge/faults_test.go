@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 const (
@@ -263,17 +264,13 @@ func interrupt(t *testing.T, args []string) {
 	cmd := exec.CommandContext(ctx, program, append(args, f.Flags()...)...)
 	var errs bytes.Buffer
 	cmd.Env, cmd.Stderr = harness.Env(u.home, ""), &errs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	select {
 	case <-begun:
 	case <-ctx.Done():
 		t.Fatalf("the download has not begun: %s", errs.String())
 	}
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Signal(syscall.SIGINT))
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(errs.String(), "aileron: interrupted") {
 		t.Errorf("it ends with %d: %s", code, errs.String())

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // program is the built aileron.
@@ -149,9 +150,7 @@ func connectorDir(t testing.TB, fqn, version, note string, changes *strings.Repl
 			`", "version": "` + version + `"}, "tools": [{"name": "tracker", "description": "` + note + `", "operations": [
 			{"name": "issues.get", "method": "GET", "path": "/v1/issues/{id}", "hosts": ["api.tracker.example"]}]}]}`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(changes.Replace(text)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(changes.Replace(text)), 0o600))
 	}
 	return dir
 }
@@ -160,9 +159,7 @@ func connectorDir(t testing.TB, fqn, version, note string, changes *strings.Repl
 func packedWithFile(t testing.TB, fqn, version, name string, content []byte) []byte {
 	t.Helper()
 	dir := connectorDir(t, fqn, version, "", strings.NewReplacer())
-	if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 	return pack(t, dir)
 }
 
@@ -174,10 +171,7 @@ func pack(t testing.TB, dir string) []byte {
 		file).CombinedOutput(); err != nil {
 		t.Fatalf("pack: %v\n%s", err, out)
 	}
-	archive, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(os.ReadFile(file))(t)
 	return archive
 }
 
@@ -301,9 +295,7 @@ func TestWhatIsFetchedMustBeWhatWasAskedFor(t *testing.T) {
 
 	var installed struct{ Hash string }
 	out := u.ok("connector", "install", fqn+"@1.2.0", "--yes", "--json")
-	if err := json.Unmarshal([]byte(out), &installed); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(out), &installed))
 	other := newUser(t, f)
 	other.ok("connector", "install", fqn+"@1.2.0", "--yes", "--hash", installed.Hash)
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // Sixteen installations at once, each killed at some moment, leave a store that is whole:
@@ -69,10 +70,7 @@ func TestKilledInstallationsLeaveAWholeStore(t *testing.T) {
 		u.ok("connector", "install", tracker+fmt.Sprintf("@1.%d.0", n), "--yes")
 	}
 	u.ok("connector", "check", tracker+"@1.0.0") // which takes the lock, whatever was installed already
-	left, err := os.ReadDir(filepath.Join(u.home, "store/tmp"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	left := must.Get(os.ReadDir(filepath.Join(u.home, "store/tmp")))(t)
 	left = slices.DeleteFunc(left, func(e os.DirEntry) bool { return e.Name() == ".lock" })
 	installed, err := os.ReadDir(filepath.Join(u.home, "store/connectors/sha256"))
 	if err != nil || len(installed) != versions || len(left) > 0 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // measureEnv makes this program run its arguments as a command, and print the most
@@ -39,9 +40,7 @@ func TestTheMemoryOfAnInstallation(t *testing.T) {
 	f := Start(t)
 	u := newUser(t, f)
 	binary := make([]byte, 10<<20)
-	if _, err := rand.Read(binary); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(rand.Read(binary))(t)
 	f.Publish(t, tracker, version, asset, packedWithFile(t, tracker, version, "connector.bin", binary))
 	args := append([]string{program, "connector", "install", tracker + "@" + version, "--yes"}, f.Flags()...)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec/signature"
 	"github.com/ALRubinger/aileron/spec/store"
 )
@@ -18,23 +19,15 @@ import (
 func signed(t *testing.T, version string, key signature.SecretKey) []byte {
 	t.Helper()
 	dir := connectorDir(t, tracker, version, "x", strings.NewReplacer())
-	if err := os.WriteFile(filepath.Join(dir, "signature.sig"), signatureOf(t, dir, key), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "signature.sig"), signatureOf(t, dir, key), 0o600))
 	return pack(t, dir)
 }
 
 // signatureOf returns the signature of a connector's directory.
 func signatureOf(t *testing.T, dir string, key signature.SecretKey) []byte {
 	t.Helper()
-	c, err := store.Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sig, err := key.Sign(signature.ClaimOf(c))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(store.Read(dir))(t)
+	sig := must.Get(key.Sign(signature.ClaimOf(c)))(t)
 	return sig
 }
 
@@ -43,15 +36,11 @@ func signatureOf(t *testing.T, dir string, key signature.SecretKey) []byte {
 func packedWithSignature(t *testing.T, sig []byte) []byte {
 	t.Helper()
 	dir := connectorDir(t, tracker, "1.3.0", "x", strings.NewReplacer())
-	if err := os.WriteFile(filepath.Join(dir, "signature.sig"), sig, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "signature.sig"), sig, 0o600))
 	var archive bytes.Buffer
 	compressed := gzip.NewWriter(&archive)
 	w := tar.NewWriter(compressed)
-	if err := errors.Join(w.AddFS(os.DirFS(dir)), w.Close(), compressed.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(w.AddFS(os.DirFS(dir)), w.Close(), compressed.Close()))
 	return archive.Bytes()
 }
 
@@ -83,10 +72,7 @@ func TestAnotherKeyOfAPublisherIsRefused(t *testing.T) {
 // version, or with that of other bytes under the same tag, is refused for that reason.
 func TestAPublishedSignatureIsOfTheseBytes(t *testing.T) {
 	t.Parallel()
-	key, err := signature.GenerateKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(signature.GenerateKey())(t)
 	f := Start(t)
 	u := newUser(t, f)
 	f.Publish(t, tracker, "1.2.0", asset, signed(t, "1.2.0", key))

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // act writes an action file that pins a version of a connector.
@@ -37,9 +39,7 @@ func TestSyncInstallsWhatActionsPin(t *testing.T) {
 	for _, fqn := range []string{tracker, "gitlab://acme/tracker", "github://acme/moved"} {
 		f.Publish(t, fqn, version, asset, packedWith(t, fqn, version, "x", key))
 		var c struct{ Hash string }
-		if err := json.Unmarshal([]byte(publisher.ok("connector", "check", fqn+"@"+version, "--json")), &c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(publisher.ok("connector", "check", fqn+"@"+version, "--json")), &c))
 		hashes[fqn] = c.Hash
 	}
 	publisher.isClean()
@@ -49,9 +49,7 @@ func TestSyncInstallsWhatActionsPin(t *testing.T) {
 	u.act("one", tracker, version, hashes[tracker])
 	u.act("two", "gitlab://acme/tracker", version, hashes["gitlab://acme/tracker"])
 	u.act("moved", "github://acme/moved", version, hashes["github://acme/moved"])
-	if err := os.WriteFile(filepath.Join(u.home, "actions", "broken.md"), []byte("+++\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(u.home, "actions", "broken.md"), []byte("+++\n"), 0o600))
 	out, errs, code := u.run("sync", "--yes", "--json")
 	var result struct {
 		Connectors []struct {
@@ -77,9 +75,7 @@ func TestSyncInstallsWhatActionsPin(t *testing.T) {
 	}
 	before := len(f.Server.Seen())
 	for _, gone := range []string{"moved", "broken"} {
-		if err := os.Remove(filepath.Join(u.home, "actions", gone+".md")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(filepath.Join(u.home, "actions", gone+".md")))
 	}
 	_, errs, code = u.run("sync", "--yes")
 	if code != 0 || !strings.Contains(errs, "next: aileron binding setup "+tracker) {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 type update struct {
@@ -111,9 +113,7 @@ func TestRetaggedBytesAreFound(t *testing.T) {
 	u := newUser(t, f)
 	f.Publish(t, tracker, "1.2.0", asset, packed(t, tracker, "1.2.0", "x"))
 	var old struct{ Hash string }
-	if err := json.Unmarshal([]byte(u.ok("connector", "install", tracker+"@1.2.0", "--yes", "--json")), &old); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(u.ok("connector", "install", tracker+"@1.2.0", "--yes", "--json")), &old))
 	f.Publish(t, tracker, "1.2.0", asset, packed(t, tracker, "1.2.0", "other"))
 	u.damage(old.Hash) // so that it has to be fetched
 	message := u.fails("hash_mismatch", "hash_mismatch", "connector", "install", tracker+"@1.2.0", "--yes")

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 const imports = "\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"testing\"\n)\n\nvar _ = fmt.Sprint(os.Args)\n\n"
@@ -22,12 +24,8 @@ func module(t *testing.T, packages map[string]string) {
 		files[name+"/x_test.go"] = "package " + name + imports + body
 	}
 	for name, text := range files {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	t.Chdir(dir)
 }
@@ -171,17 +169,13 @@ func TestWhatHasNotEndedCountsAsFailed(t *testing.T) {
 		{Action: "run", Package: "m/p", Test: "TestA"},
 		{Action: "output", Package: "m/p", Test: "TestA", Output: "    a_test.go:1: so far\n"},
 	} {
-		if err := enc.Encode(e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, enc.Encode(e))
 	}
 	in.WriteString("no event at all\n{\"half\":")
 	p := newPrinter(&out)
 	err := eachLine(bufio.NewReader(strings.NewReader(in.String())), p.line)
 	p.unended()
-	if err := errors.Join(err, p.report()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, p.report()))
 	if want := "no event at all\n{\"half\":    a_test.go:1: so far\nfailed: 1\n\tm/p TestA\n"; out.String() != want {
 		t.Errorf("printed %q, want %q", out.String(), want)
 	}

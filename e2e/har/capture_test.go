@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ALRubinger/aileron/audit/export"
-
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/audit/export"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // page is a site of which one script makes the title, and one is compressed.
@@ -69,10 +69,7 @@ func TestACaptureIsReplayed(t *testing.T) {
 	if len(started) != 1 || started[0].Fields["capture"] != file {
 		t.Errorf("session.started is %+v", started)
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
 	if out, code := node(t, "validate.js", text); code != 0 || out != "valid 5\n" {
 		t.Errorf("the validator says, with %d: %s", code, out)
 	}
@@ -91,9 +88,7 @@ func TestACaptureIsReplayed(t *testing.T) {
 	var log struct {
 		Log struct{ Entries []export.HAREntry }
 	}
-	if err := json.Unmarshal(text, &log); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &log))
 	for _, e := range log.Log.Entries {
 		for _, h := range e.Request.Headers {
 			if h.Name == "Proxy-Authorization" && h.Value != "[session token]" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/recipes"
 )
 
@@ -30,10 +31,7 @@ func node(t *testing.T, script string, stdin []byte, mounts ...string) (out stri
 	}
 	image := recipes.HAR()
 	recipes.Need(t, "podman", image)
-	source, err := os.ReadFile(filepath.Join("testdata", script))
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(os.ReadFile(filepath.Join("testdata", script)))(t)
 	args := []string{"run", "--rm", "-i", "--network", "none"}
 	for _, m := range mounts {
 		args = append(args, "--volume", m)
@@ -89,24 +87,15 @@ func rows() []audit.Row {
 func TestTheValidatorAcceptsAnExport(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	if err := os.Chmod(home, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(home, 0o700))
 	if out, code := node(t, "validate.js", exportHAR(t, home)); code != 0 || out != "valid 0\n" {
 		t.Errorf("of an empty export the validator says, with %d: %s", code, out)
 	}
-	l, err := audit.Open(filepath.Join(home, "audit.db"), audit.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(audit.Open(filepath.Join(home, "audit.db"), audit.Options{}))(t)
 	for _, r := range rows() {
-		if _, err := l.Append(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.Append(t.Context(), r))(t)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Close())
 	har := exportHAR(t, home)
 	if out, code := node(t, "validate.js", har); code != 0 || out != "valid 11\n" {
 		t.Errorf("the validator says, with %d: %s", code, out)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/modify"
 )
 
@@ -62,15 +63,9 @@ func TestAProxyIsCaptured(t *testing.T) {
 		c := newCaptured(t)
 		cmd := c.command("proxy", "--json", "--egress=passthrough", "--resolve", "live.example:80:"+streams(t))
 		cmd.Stderr = os.Stderr
-		ready, err := harness.StartProxy(cmd)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ready := must.Get(harness.StartProxy(cmd))(t)
 		t.Cleanup(func() { _ = cmd.Process.Kill() })
-		proxy, err := ready.Proxy()
-		if err != nil {
-			t.Fatal(err)
-		}
+		proxy := must.Get(ready.Proxy())(t)
 		useHTTP2(t, proxy, ready)
 		talk(t, proxy)
 		res, err := (&http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy)}}).Get("http://live.example/events")
@@ -78,9 +73,7 @@ func TestAProxyIsCaptured(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer res.Body.Close()
-		if _, err := io.ReadFull(res.Body, make([]byte, len("data: first\n\n"))); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.ReadFull(res.Body, make([]byte, len("data: first\n\n"))))(t)
 		// The two that have ended are written.
 		harness.Poll(harness.Patience, 10*time.Millisecond, func() bool {
 			text, _ := os.ReadFile(c.file)
@@ -104,17 +97,11 @@ func TestAProxyIsCaptured(t *testing.T) {
 
 func useHTTP2(t *testing.T, proxy *url.URL, ready harness.Ready) {
 	t.Helper()
-	pool, err := ready.Roots()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := must.Get(ready.Roots())(t)
 	transport := &http.Transport{Proxy: http.ProxyURL(proxy), ForceAttemptHTTP2: true,
 		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}
 	defer transport.CloseIdleConnections()
-	res, err := (&http.Client{Transport: transport}).Get("https://api.github.com/user")
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get((&http.Client{Transport: transport}).Get("https://api.github.com/user"))(t)
 	defer res.Body.Close()
 	if _, err := io.Copy(io.Discard, res.Body); err != nil || res.ProtoMajor != 2 || res.StatusCode != 200 {
 		t.Fatalf("%s %s, %v", res.Proto, res.Status, err)
@@ -141,21 +128,14 @@ func talk(t *testing.T, proxy *url.URL) {
 		{"GET /live HTTP/1.1\r\nHost: live.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", 101},
 	} {
-		if _, err := io.WriteString(conn, step.request); err != nil {
-			t.Fatal(err)
-		}
-		res, err := http.ReadResponse(in, &http.Request{Method: http.MethodConnect})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(conn, step.request))(t)
+		res := must.Get(http.ReadResponse(in, &http.Request{Method: http.MethodConnect}))(t)
 		_ = res.Body.Close() // it has none
 		if res.StatusCode != step.status {
 			t.Fatalf("%s after %q", res.Status, step.request)
 		}
 	}
-	if _, err := conn.Write([]byte("\x81\x85\x00\x00\x00\x00hello")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.Write([]byte("\x81\x85\x00\x00\x00\x00hello")))(t)
 	if got := make([]byte, 7); err != nil {
 		t.Fatal(err)
 	} else if _, err := io.ReadFull(in, got); err != nil || string(got[2:]) != "hello" {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/rowschema"
 )
 
@@ -153,9 +154,7 @@ func Finish(t testing.TB, cmd *exec.Cmd, patience time.Duration) (out, errs stri
 	t.Helper()
 	var o, e bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &o, &e
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = cmd.Wait() }()
 	select {
@@ -184,9 +183,7 @@ func Rows[Row any](t testing.TB, lines string) []Row {
 			rowschema.Check(t, raw)
 		}
 		var r Row
-		if err := json.Unmarshal(raw, &r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(raw, &r))
 		rows = append(rows, r)
 	}
 }
@@ -227,9 +224,7 @@ func NeedEngine(t testing.TB, engine string) {
 func EngineEnv(t testing.TB) []string {
 	t.Helper()
 	conf := filepath.Join(t.TempDir(), "containers.conf")
-	if err := os.WriteFile(conf, []byte(PodmanConf()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(conf, []byte(PodmanConf()), 0o600))
 	return append(os.Environ(), "CONTAINERS_CONF="+conf)
 }
 

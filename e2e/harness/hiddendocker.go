@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // HiddenDocker starts a daemon of Docker's that sees this machine but for one
@@ -14,13 +16,8 @@ import (
 // its own for networks and mounts; see [TestApart].
 func HiddenDocker(t *testing.T, hidden string) {
 	t.Helper()
-	if err := os.MkdirAll(hidden, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp("/var/tmp", "hidden-docker-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(hidden, 0o700))
+	dir := must.Get(os.MkdirTemp("/var/tmp", "hidden-docker-"))(t)
 	const host = "tcp://127.0.0.1:2375"
 	t.Setenv("DOCKER_HOST", host)
 	log := &bytes.Buffer{}
@@ -30,9 +27,7 @@ func HiddenDocker(t *testing.T, hidden string) {
 		dir+"/daemon.json",
 		"--iptables=false", "--ip6tables=false", "--ip-forward=false", "--tls=false")
 	daemon.Stdout, daemon.Stderr = log, log
-	if err := errors.Join(os.WriteFile(dir+"/daemon.json", []byte("{}"), 0o600), daemon.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(dir+"/daemon.json", []byte("{}"), 0o600), daemon.Start()))
 	ended := make(chan struct{})
 	go func() { _ = daemon.Wait(); close(ended) }()
 	t.Cleanup(func() {

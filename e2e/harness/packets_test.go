@@ -8,6 +8,8 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A watch that saw less would make every suite that trusts it green.
@@ -17,20 +19,12 @@ func TestPacketsAreSeenWithAndWithoutAListener(t *testing.T) {
 		TestApart(t, inside+"=1", syscall.CLONE_NEWNET)
 		return
 	}
-	if _, err := Loopback(netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")); err != nil {
-		t.Fatal(err)
-	}
-	watch, err := WatchPackets()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Loopback(netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")))(t)
+	watch := must.Get(WatchPackets())(t)
 	defer watch.Close()
 	var want []string
 	for _, host := range []string{"192.0.2.1", "2001:db8::1"} {
-		l, err := net.Listen("tcp", net.JoinHostPort(host, "8443"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("tcp", net.JoinHostPort(host, "8443")))(t)
 		defer l.Close()
 		for _, to := range []struct{ network, port string }{{"tcp", "8443"}, {"tcp", "9"}, {"udp", "53"}} {
 			at := net.JoinHostPort(host, to.port)
@@ -49,10 +43,7 @@ func TestPacketsAreSeenWithAndWithoutAListener(t *testing.T) {
 	}
 	want = append(want, "protocol 253 192.0.2.1")
 
-	packets, err := watch.Take()
-	if err != nil {
-		t.Fatal(err)
-	}
+	packets := must.Get(watch.Take())(t)
 	var got []string
 	for _, p := range packets {
 		if p.Network != "protocol 1" { // the kernel's own "port unreachable"

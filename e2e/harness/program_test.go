@@ -6,15 +6,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // inModule makes a module whose cmd/aileron prints word, and goes there.
 func inModule(t *testing.T, word string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	if err := os.MkdirAll("cmd/aileron", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll("cmd/aileron", 0o700))
 	write(t, "go.mod", "module example.test/aileron\n\ngo 1.26\n")
 	write(t, "cmd/aileron/word.txt", word)
 	write(t, "cmd/aileron/main.go", "package main\n\nimport _ \"embed\"\n\n//go:embed word.txt\nvar word string\n\n"+
@@ -23,9 +23,7 @@ func inModule(t *testing.T, word string) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // says returns the output of the aileron that a suite gets.
@@ -35,19 +33,14 @@ func says(t *testing.T) (string, error) {
 	if err := Build(dir, map[string]string{"aileron": "./cmd/aileron"}); err != nil {
 		return "", err
 	}
-	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "aileron")).CombinedOutput()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.CommandContext(t.Context(), filepath.Join(dir, "aileron")).CombinedOutput())(t)
 	return string(out), nil
 }
 
 func TestASuiteTakesTheProgramThatWasBuiltForAll(t *testing.T) {
 	inModule(t, "first")
 	all := t.TempDir()
-	if err := BuildForAll(all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, BuildForAll(all))
 	t.Setenv(ProgramsEnv, all)
 	t.Setenv("PATH", "") // there is nothing to build one with
 	if got, err := says(t); err != nil || got != "first10" {
@@ -63,15 +56,11 @@ func TestASuiteTakesTheProgramThatWasBuiltForAll(t *testing.T) {
 func TestTheReleasedProgramIsNotThatOfTheSuites(t *testing.T) {
 	inModule(t, "first")
 	all := t.TempDir()
-	if err := BuildForAll(all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, BuildForAll(all))
 	for _, handed := range []string{all, ""} {
 		t.Setenv(ProgramsEnv, handed)
 		program := filepath.Join(t.TempDir(), "released")
-		if err := BuildReleased(program, "./cmd/aileron"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, BuildReleased(program, "./cmd/aileron"))
 		if out, err := exec.CommandContext(t.Context(), program).CombinedOutput(); err != nil || string(out) != "first" {
 			t.Errorf("from %q, the program prints %q, %v; want first, and no work factor", handed, out, err)
 		}
@@ -85,19 +74,14 @@ func TestAProgramOfOtherSourcesIsRefused(t *testing.T) {
 		"the module's needs": func(t *testing.T, _ string) { write(t, "go.mod", "module example.test/aileron\n\ngo 1.25\n") },
 		"the program": func(t *testing.T, all string) {
 			program := filepath.Join(all, "aileron")
-			data, err := os.ReadFile(program)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(program))(t)
 			write(t, program, strings.Replace(string(data), "first", "other", 1))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inModule(t, "first")
 			all := t.TempDir()
-			if err := BuildForAll(all); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, BuildForAll(all))
 			t.Setenv(ProgramsEnv, all)
 			change(t, all)
 			if got, err := says(t); err == nil ||

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestAProxyThatDoesNotServeIsNamedAndEnded(t *testing.T) {
@@ -27,10 +29,7 @@ func TestAProxyThatDoesNotServeIsNamedAndEnded(t *testing.T) {
 func TestAProxyThatServesDescribesItself(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c",
 		`echo '{"session_id":"01A","proxy_url":"http://aileron:t@127.0.0.1:1"}'; exec sleep 1d`)
-	r, err := StartProxy(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(StartProxy(cmd))(t)
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	proxy, err := r.Proxy()
 	if err != nil || proxy.Host != "127.0.0.1:1" || r.SessionID != "01A" {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // RootlessUser is an ID without a user on this machine: rootless.sh creates the user for the processes that it starts.
@@ -31,9 +33,7 @@ func Rootless(t *testing.T, dir string, programs ...string) []string {
 		}
 	}
 	script := filepath.Join(dir, "rootless.sh")
-	if err := os.WriteFile(script, rootlessScript, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(script, rootlessScript, 0o755))
 	t.Cleanup(func() { endPause(t, dir) }) // before its files go
 	return []string{script, dir, strconv.Itoa(RootlessUser)}
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // Screen is a terminal with what a command has written to it.
@@ -30,11 +32,8 @@ const heldTime = 10 * time.Second
 // NewScreen starts a command in a terminal of its own, and ends it with the test.
 func NewScreen(t *testing.T, cmd *exec.Cmd) *Screen {
 	t.Helper()
-	file, err := pty.StartWithAttrs(cmd, &pty.Winsize{Rows: 40, Cols: 120},
-		&syscall.SysProcAttr{Setsid: true, Setctty: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(pty.StartWithAttrs(cmd, &pty.Winsize{Rows: 40, Cols: 120},
+		&syscall.SysProcAttr{Setsid: true, Setctty: true}))(t)
 	s := &Screen{t: t, file: file, ended: make(chan struct{}), read: make(chan struct{})}
 	go s.readAll() // ends when no process has the terminal open
 	go func() {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 const scripts = "../../scripts/"
@@ -35,9 +37,7 @@ func leftovers(t *testing.T, args ...string) []string {
 	t.Helper()
 	bin := t.TempDir()
 	for _, name := range []string{"podman", "docker"} {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte(leaving), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(bin, name), []byte(leaving), 0o700))
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	out, err := exec.CommandContext(t.Context(), scripts+"leftovers", args...).CombinedOutput()
@@ -53,9 +53,7 @@ func started(t *testing.T, env []string, program string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, "infinity")
 	cmd.Env = env
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return "process " + strconv.Itoa(cmd.Process.Pid) + " " + program + " infinity"
 }
@@ -63,20 +61,12 @@ func started(t *testing.T, env []string, program string) string {
 func TestLeftoversSeesWhatTestsAndBuildsLeave(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"suite-123", "go-build456"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 	}
-	sleep, err := exec.LookPath("sleep")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sleep := must.Get(exec.LookPath("sleep"))(t)
 	own := filepath.Join(dir, "suite-123", "program")
 	Copy(t, sleep, own)
-	outside, err := os.MkdirTemp("/var/tmp", "aileron-left-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	outside := must.Get(os.MkdirTemp("/var/tmp", "aileron-left-"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(outside) })
 	others := started(t, []string{"AILERON_TEST_TMP=" + dir + "-other"}, sleep)
 	want := []string{
@@ -99,9 +89,7 @@ func TestLeftoversSeesWhatTestsAndBuildsLeave(t *testing.T) {
 		}
 	}
 	before := filepath.Join(t.TempDir(), "before")
-	if err := os.WriteFile(before, []byte(strings.Join(want[1:], "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(before, []byte(strings.Join(want[1:], "\n")+"\n"), 0o600))
 	got = leftovers(t, "--in", dir, "--but", before)
 	if !slices.Contains(got, want[0]) ||
 		slices.ContainsFunc(want[1:], func(line string) bool { return slices.Contains(got, line) }) {
@@ -139,9 +127,7 @@ case "${0##*/} $*" in *"$FAILS"*) echo "it is broken"; exit 1 ;; esac
 func TestEachStepBeforeTheTestsFailsTheRun(t *testing.T) {
 	bin := t.TempDir()
 	for _, name := range []string{"go", "just", "podman", "docker"} {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte(step), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(bin, name), []byte(step), 0o700))
 	}
 	for _, fails := range []string{"go list ./...", "prepare programs", "just build", "just lint", "list -race"} {
 		ran := t.TempDir()
@@ -169,10 +155,7 @@ func TestEachStepBeforeTheTestsFailsTheRun(t *testing.T) {
 
 // A test that is renamed would no longer be searched for races, and the run would stay green.
 func TestWhatIsRacedIsThere(t *testing.T) {
-	list, err := os.ReadFile(scripts + "raced.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(os.ReadFile(scripts + "raced.txt"))(t)
 	for line := range strings.Lines(string(list)) {
 		words := strings.Fields(line)
 		if len(words) == 0 || strings.HasPrefix(line, "#") {
@@ -184,10 +167,7 @@ func TestWhatIsRacedIsThere(t *testing.T) {
 		}
 		var text strings.Builder
 		for _, file := range files {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(file))(t)
 			text.Write(data)
 		}
 		for _, test := range words[1:] {

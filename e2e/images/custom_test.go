@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -90,12 +91,8 @@ func TestADockerfileIsBuiltOnlyAfterConsentToItsContent(t *testing.T) {
 		}
 		p.dockerfile("USER root", "RUN echo changed "+t.Name()+" >/etc/added")
 		refused("with consent to another content")
-		if err := os.Remove(filepath.Join(p.project, "aileron.Dockerfile")); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink("/etc/shadow", filepath.Join(p.project, "aileron.Dockerfile")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(filepath.Join(p.project, "aileron.Dockerfile")))
+		must.Do(t, os.Symlink("/etc/shadow", filepath.Join(p.project, "aileron.Dockerfile")))
 		if r := p.own([]string{"--yes"}, "true"); r.code != 1 || !strings.Contains(r.err, "it is a symbolic link") {
 			t.Errorf("a link to another file: exit %d\n%s", r.code, r.err)
 		}

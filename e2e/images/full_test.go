@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A Podman whose storage is 48 MiB, in a mount namespace of its own, has the
@@ -37,10 +38,7 @@ func TestABuildThatFillsTheDiskLeavesNothing(t *testing.T) {
 	if strings.TrimSpace(string(driver)) != "overlay" {
 		harness.Need(t, "a Podman whose storage is overlay")
 	}
-	images, err := tool("podman", "info", "--format", "{{.Store.GraphRoot}}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	images := must.Get(tool("podman", "info", "--format", "{{.Store.GraphRoot}}"))(t)
 	p.dockerfile("USER root", "RUN true 1 of "+p.mark(), "RUN head -c 100M /dev/zero >/large", "RUN true")
 	cmd := exec.Command("unshare", "-m", "sh", "-c", fullDisk, "sh", binary, "sandbox", "build", "--sandbox=podman",
 		"--if-missing", "--yes", "--dir", p.project)

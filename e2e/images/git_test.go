@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/recipes"
 )
 
@@ -30,9 +31,7 @@ func TestGitWorksInAWorktreeWithTheHostsIdentity(t *testing.T) {
 		p := newPerson(t, engine)
 		mine := t.TempDir()
 		config := "[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n"
-		if err := os.WriteFile(filepath.Join(mine, ".gitconfig"), []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(mine, ".gitconfig"), []byte(config), 0o600))
 		main := filepath.Join(filepath.Dir(p.project), "main")
 		for _, args := range [][]string{{"init", "-q", main}, {"-C", main, "commit", "-q", "--allow-empty", "-m", "first"},
 			{"-C", main, "worktree", "add", "-q", "-b", "topic", p.project}} {

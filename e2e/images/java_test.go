@@ -9,6 +9,7 @@ import (
 
 	"software.sslmate.com/src/go-pkcs12"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/recipes"
 )
 
@@ -36,14 +37,8 @@ func trustsItsOwn(t *testing.T, engine, image string) {
 	if r.err != "" {
 		t.Errorf("it says %q", r.err)
 	}
-	store, err := os.ReadFile(filepath.Join(p.project, "trust.p12"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots, err := pkcs12.DecodeTrustStore(store, "changeit")
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(os.ReadFile(filepath.Join(p.project, "trust.p12")))(t)
+	roots := must.Get(pkcs12.DecodeTrustStore(store, "changeit"))(t)
 	var names []string
 	for _, c := range roots {
 		names = append(names, c.Subject.CommonName)

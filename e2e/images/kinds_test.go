@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/recipes"
 )
 
@@ -90,9 +91,7 @@ func TestAnImageWithAlmostNothingInItWorks(t *testing.T) {
 				t.Parallel()
 				p := newPerson(t, engine)
 				if image == "distroless" {
-					if err := os.Chmod(p.project, 0o777); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, os.Chmod(p.project, 0o777))
 				}
 				p.works(p.box(ref(image), nil, get("/get")))
 			})
@@ -142,9 +141,7 @@ func TestOddImagesWork(t *testing.T) {
 				t.Parallel()
 				p := newPerson(t, engine)
 				if c.open {
-					if err := os.Chmod(p.project, 0o777); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, os.Chmod(p.project, 0o777))
 				}
 				command := script(c.ask)
 				if c.image == "scratch" {
@@ -188,9 +185,7 @@ func TestAnImageThatCannotBeTrustedWithIsRefusedBeforeItStarts(t *testing.T) {
 			t.Run(c.image, func(t *testing.T) {
 				t.Parallel()
 				p := newPerson(t, engine)
-				if err := os.Chmod(p.project, 0o777); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Chmod(p.project, 0o777))
 				command := get("get")
 				if c.image == "foreign" {
 					command = get("/get")

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestMountsAndVariablesArePassed(t *testing.T) {
@@ -13,12 +15,8 @@ func TestMountsAndVariablesArePassed(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		p := newPerson(t, engine)
 		work := filepath.Join(filepath.Dir(p.home), "work")
-		if err := os.MkdirAll(filepath.Join(work, "bin"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(work, "bin", "tool"), []byte("#!/bin/sh\necho tool\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(work, "bin"), 0o755))
+		must.Do(t, os.WriteFile(filepath.Join(work, "bin", "tool"), []byte("#!/bin/sh\necho tool\n"), 0o755))
 		flags := []string{"--mount", work + ":/srv/made", "--mount", work + "/bin:/opt/bin:ro", "--env", "A=b c", "--env",
 			"LANG=C"}
 		r := p.box("", flags, []string{"sh", "-c", `/opt/bin/tool; echo "$A $LANG"; echo made >/srv/made/made

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 const pushBytes = 100_000_000
@@ -32,16 +34,12 @@ func (o *origin) newGit(t *testing.T) *gitSite {
 	config := "[core]\n\tcompression = 0\n\tbigFileThreshold = 1m\n[pack]\n\tcompression = 0\n[http]\n\treceivepack = " +
 		"true\n[user]\n\tname = matrix\n\temail = matrix@example.com\n[safe]\n\tdirectory = *\n[gc]\n\tauto = " +
 		"0\n[init]\n\tdefaultBranch = main\n"
-	if err := os.WriteFile(filepath.Join(g.root, "config"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(g.root, "config"), []byte(config), 0o600))
 	g.Handler = cgi.Handler{Path: path, Args: []string{"http-backend"}, Env: env, Stderr: os.Stderr}
 	for _, size := range sizes {
 		work := t.TempDir()
 		for name, data := range map[string][]byte{"blob.bin": o.blob(size), "later.bin": o.blob("small")} {
-			if err := os.WriteFile(filepath.Join(work, name), data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(work, name), data, 0o600))
 		}
 		bare := filepath.Join(g.root, "acme", size+".git")
 		script := `set -e; git init -q; git add blob.bin; git commit -qm one

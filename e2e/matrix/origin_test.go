@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -100,10 +101,7 @@ func startOrigin(t *testing.T, acks string, at registries) *origin {
 
 func serve(t *testing.T, h http.Handler, config *tls.Config) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	server := &http.Server{Handler: h, TLSConfig: config, ReadHeaderTimeout: time.Minute,
 		ErrorLog: log.New(io.Discard, "", 0)}
 	served := make(chan struct{})

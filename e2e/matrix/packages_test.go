@@ -14,6 +14,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // file is one file of a package.
@@ -41,26 +43,15 @@ var sizes = []string{"small", "big"}
 func tgz(t *testing.T, files ...file) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	zw, err := gzip.NewWriterLevel(&out, gzip.NoCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	zw := must.Get(gzip.NewWriterLevel(&out, gzip.NoCompression))(t)
 	tw := tar.NewWriter(zw)
 	for _, f := range files {
-		if err := tw.WriteHeader(&tar.Header{Name: f.name, Mode: 0o644, Size: int64(len(f.data)),
-			Format: tar.FormatUSTAR}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := tw.Write(f.data); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tw.WriteHeader(&tar.Header{Name: f.name, Mode: 0o644, Size: int64(len(f.data)),
+			Format: tar.FormatUSTAR}))
+		must.Get(tw.Write(f.data))(t)
 	}
-	if err := tw.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zw.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tw.Close())
+	must.Do(t, zw.Close())
 	return out.Bytes()
 }
 
@@ -69,17 +60,10 @@ func zipped(t *testing.T, files ...file) []byte {
 	var out bytes.Buffer
 	zw := zip.NewWriter(&out)
 	for _, f := range files {
-		w, err := zw.CreateHeader(&zip.FileHeader{Name: f.name, Method: zip.Store})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(f.data); err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(zw.CreateHeader(&zip.FileHeader{Name: f.name, Method: zip.Store}))(t)
+		must.Get(w.Write(f.data))(t)
 	}
-	if err := zw.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, zw.Close())
 	return out.Bytes()
 }
 
@@ -108,10 +92,7 @@ func (f files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func marshal(t *testing.T, v any) []byte {
 	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(v))(t)
 	return data
 }
 

@@ -5,17 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestTheListIsWellFormed(t *testing.T) {
-	text, err := os.ReadFile("../../scripts/mutants.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := parse(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../scripts/mutants.txt"))(t)
+	all := must.Get(parse(string(text)))(t)
 	if len(all) < 60 {
 		t.Errorf("the list has %d mutants, want 60 at least", len(all))
 	}
@@ -61,15 +57,10 @@ func TestAnEditAppliesOnceAndIsTakenBack(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "a.go")
 	write := func(text string) {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	read := func() string {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path))(t)
 		return string(text)
 	}
 	m := mutant{file: "a.go", old: "if bad {", new: "if false {"}

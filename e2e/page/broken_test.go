@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // shell runs statements in SQLite's own program, and returns when they have run. The program, with its locks, stays
@@ -19,20 +20,10 @@ func shell(t *testing.T, path, statements string) (end func()) {
 		t.Skip("there is no sqlite3: scripts/prepare --tests installs it where it may")
 	}
 	cmd := exec.CommandContext(t.Context(), program, "-bail", path)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(in, ".timeout 300000\n"+statements+"\n.print done\n"); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
+	must.Get(io.WriteString(in, ".timeout 300000\n"+statements+"\n.print done\n"))(t)
 	for lines := bufio.NewScanner(out); lines.Text() != "done"; {
 		if !lines.Scan() {
 			t.Fatalf("sqlite3 does not run %q", statements)
@@ -87,22 +78,14 @@ func TestANewerLogIsOneLine(t *testing.T) {
 // A log whose pages are overwritten while it is shown is one line, with what repairs it.
 func TestADamagedLogIsOneLine(t *testing.T) {
 	b, s := opened(t)
-	file, err := os.OpenFile(s.path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.OpenFile(s.path, os.O_RDWR, 0))(t)
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(file.Stat())(t)
 	garbage := make([]byte, info.Size()-4096)
 	for i := range garbage {
 		garbage[i] = 0xa5
 	}
-	if _, err := file.WriteAt(garbage, 4096); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(file.WriteAt(garbage, 4096))(t)
 	b.press("u")
 	b.alive("damaged", "aileron audit recover")
 }

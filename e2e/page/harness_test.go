@@ -24,6 +24,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/auditpage"
 )
 
@@ -38,14 +39,10 @@ type served struct {
 func serve(t *testing.T, path string) *served {
 	t.Helper()
 	s := &served{path: path, said: make(chan string, 100)}
-	var err error
-	s.Page, err = auditpage.Listen(t.Context(), auditpage.Options{
+	s.Page = must.Get(auditpage.Listen(t.Context(), auditpage.Options{
 		Log: path, Report: func(m string) { s.said <- m },
 		Exports: []auditpage.Export{{Name: "jsonl", Type: "application/x-ndjson", Begin: jsonLines}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx) }()
@@ -96,10 +93,7 @@ func newBrowser(t *testing.T) *browser {
 	}
 	// Chromium is killed at the end, and leaves what it has in its temporary directory. The path is short, because
 	// that of a socket below it is bounded.
-	scratch, err := os.MkdirTemp("", "page-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	scratch := must.Get(os.MkdirTemp("", "page-"))(t)
 	t.Cleanup(func() {
 		if !harness.Poll(harness.Patience, 20*time.Millisecond, func() bool { return os.RemoveAll(scratch) == nil }) {
 			t.Errorf("the browser's %s cannot be removed", scratch)

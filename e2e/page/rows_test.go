@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // hostile is text that must be shown as text, and must not mislead its reader.
@@ -25,18 +26,11 @@ func writeLog(t *testing.T) string {
 // appendRows commits rows to the log at path.
 func appendRows(t *testing.T, path string, rows ...audit.Row) {
 	t.Helper()
-	l, err := audit.Open(path, audit.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(audit.Open(path, audit.Options{}))(t)
 	for _, r := range rows {
-		if _, err := l.Append(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.Append(t.Context(), r))(t)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Close())
 }
 
 // request returns the two rows of a request.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ALRubinger/aileron/e2e/forge"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 var program string // the built aileron: harness.Build
@@ -30,10 +31,7 @@ type section struct{ title, commands string }
 // sections returns the sections of the page that have commands.
 func sections(t *testing.T) (all []section) {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "publishing.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "publishing.md")))(t)
 	title, in := "", false
 	for line := range strings.Lines(string(page)) {
 		heading, isHeading := strings.CutPrefix(line, "## ")
@@ -70,9 +68,7 @@ func newPerson(t *testing.T, f *forge.Forge) *person {
 	dir := t.TempDir()
 	p := &person{t: t, dir: dir, at: filepath.Join(dir, "work"), path: filepath.Join(dir, "bin")}
 	for _, d := range []string{p.at, p.path, filepath.Join(dir, "home")} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(d, 0o700))
 	}
 	p.write("passphrase", "a passphrase of the publisher's key\n")
 	p.write("gitconfig", fmt.Sprintf("[user]\nname = A\nemail = a@acme.example\n[init]\ndefaultBranch = main\n"+
@@ -131,10 +127,7 @@ func TestTheGuideIsFollowedWordForWord(t *testing.T) {
 		t.Fatalf("make the repository: %v\n%s", err, out)
 	}
 	release := func(version string) {
-		archive, err := os.ReadFile(filepath.Join(publisher.dir, "releases", "v"+version, "aileron.tar.gz"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		archive := must.Get(os.ReadFile(filepath.Join(publisher.dir, "releases", "v"+version, "aileron.tar.gz")))(t)
 		f.Publish(t, fqn, version, "aileron.tar.gz", archive)
 	}
 	steps := []struct {

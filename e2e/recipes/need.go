@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // found are the images that this suite's tests have found, by engine and name.
@@ -39,24 +41,16 @@ func Need(t testing.TB, engine string, images ...Image) {
 
 func need(t testing.TB, engine string, images []Image) {
 	t.Helper()
-	s, err := Open(os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(os.Stderr))(t)
 	defer s.Close()
-	missing, err := s.Missing(t.Context(), engine, images...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	missing := must.Get(s.Missing(t.Context(), engine, images...))(t)
 	if len(missing) == 0 {
 		return
 	}
 	if os.Getenv("CI") != "" {
 		t.Fatal(absent(engine, missing))
 	}
-	if err := s.Ensure(t.Context(), engine, missing...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Ensure(t.Context(), engine, missing...))
 }
 
 // absent is the message of a test in CI about images that are not there.

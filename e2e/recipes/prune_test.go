@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // Podman has three images with more packages here, all of this test: on an image that is kept, on one that is not, and
@@ -24,9 +25,7 @@ func TestAnImageOfPackagesIsStaleWithTheImageBelow(t *testing.T) {
 		for file, text := range map[string]string{
 			"Dockerfile": "FROM " + below + "\nCOPY content /" + content + "\n", "content": content + s.dir,
 		} {
-			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 		}
 		if out, err := s.tool(t.Context(), "podman", "build", "--network", "none", "-t", ref, dir); err != nil {
 			t.Fatalf("%v: %s", err, out)

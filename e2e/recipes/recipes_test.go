@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // stub is a podman and a docker whose images are names in a file: what is
@@ -45,15 +47,9 @@ func engines(t *testing.T, images ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"podman", "docker"} {
-		if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "bin", name), []byte(stub), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.Join(append(images, ""), "\n")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(dir, "bin"), 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "bin", name), []byte(stub), 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(strings.Join(append(images, ""), "\n")), 0o600))
 	}
 	t.Setenv("PATH", filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
 	t.Setenv("STORES", dir)
@@ -63,20 +59,14 @@ func engines(t *testing.T, images ...string) string {
 func openStore(t *testing.T) (*Store, *bytes.Buffer) {
 	t.Helper()
 	var said bytes.Buffer
-	s, err := Open(&said)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(&said))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s, &said
 }
 
 func lines(t *testing.T, path string) []string {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	return strings.Split(strings.TrimSpace(string(data)), "\n")
 }
 
@@ -85,9 +75,7 @@ func TestAMissingImageIsBuiltByPodmanOnceAndHandedToDocker(t *testing.T) {
 	s, said := openStore(t)
 	want := []Image{parts(), Clients("few")}
 	for range 2 {
-		if err := s.Ensure(t.Context(), "docker", want...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Ensure(t.Context(), "docker", want...))
 	}
 	if got := lines(t, filepath.Join(dir, "docker")); !slices.Contains(got, want[0].Ref) ||
 		!slices.Contains(got, want[1].Ref) {
@@ -106,9 +94,7 @@ func TestAMissingImageIsBuiltByPodmanOnceAndHandedToDocker(t *testing.T) {
 
 func TestTheErrorOfABuildHasAllThatItPrinted(t *testing.T) {
 	dir := engines(t)
-	if err := os.WriteFile(filepath.Join(dir, "broken"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "broken"), nil, 0o600))
 	s, _ := openStore(t)
 	err := s.Ensure(t.Context(), "podman", parts())
 	if err == nil || !strings.Contains(err.Error(), parts().Ref) || !strings.Contains(err.Error(), "\n1\n2\n") ||
@@ -164,9 +150,7 @@ func TestOnlySupersededImagesOfSuitesAreRemoved(t *testing.T) {
 		"localhost/aileron/agent-claude:000000000000", "localhost/aileron/packages:000000000000"}
 	dir := engines(t, append(slices.Clone(old), stay...)...)
 	s, said := openStore(t)
-	if err := s.Prune(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Prune(t.Context()))
 	for _, name := range []string{"podman", "docker"} {
 		if got := lines(t, filepath.Join(dir, name)); !slices.Equal(got, stay) {
 			t.Errorf("%s has %q, want %q\n%s", name, got, stay, said)
@@ -181,13 +165,9 @@ func TestOnlySupersededImagesOfSuitesAreRemoved(t *testing.T) {
 // Its stages are nameless images until it ends.
 func TestABuildThatIsUnderWayKeepsItsStages(t *testing.T) {
 	dir := engines(t)
-	if err := os.WriteFile(filepath.Join(dir, "containers"), []byte("0123456789ab\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "containers"), []byte("0123456789ab\n"), 0o600))
 	s, said := openStore(t)
-	if err := s.Prune(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Prune(t.Context()))
 	for _, call := range lines(t, filepath.Join(dir, "calls")) {
 		if strings.Contains(call, "prune") {
 			t.Errorf("it ran %s", call)
@@ -201,17 +181,13 @@ func TestABuildThatIsUnderWayKeepsItsStages(t *testing.T) {
 func TestEachSuiteNamesWhatItNeeds(t *testing.T) {
 	dir := engines(t, Base().Ref)
 	s, _ := openStore(t)
-	if err := s.EnsureFor(t.Context(), "proxy/scrub", "sandbox"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.EnsureFor(t.Context(), "proxy/scrub", "sandbox"))
 	for _, call := range lines(t, filepath.Join(dir, "calls")) {
 		if strings.Contains(call, "build") {
 			t.Errorf("for packages that need no more than the base image it ran %s", call)
 		}
 	}
-	if err := s.EnsureFor(t.Context(), "e2e/matrix"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.EnsureFor(t.Context(), "e2e/matrix"))
 	want := []string{Base().Ref, Clients("browsers").Ref, Clients("image").Ref, Services().Ref}
 	if got := lines(t, filepath.Join(dir, "podman")); !slices.Equal(slices.Sorted(slices.Values(got)),
 		slices.Sorted(slices.Values(want))) {

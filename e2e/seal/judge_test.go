@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
@@ -348,10 +349,7 @@ func (p *person) leftovers() string {
 }
 
 func TestTheManualSaysWhatWasTried(t *testing.T) {
-	data, err := os.ReadFile("../../docs/sandbox.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("../../docs/sandbox.md"))(t)
 	text := strings.Join(strings.Fields(string(data)), " ")
 	for _, s := range rules[1:] {
 		if !strings.Contains(text, "| "+s.section+" |") {

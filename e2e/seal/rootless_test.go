@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/recipes"
 )
 
@@ -34,18 +35,13 @@ func rootless(t *testing.T, engine string) *person {
 // startDocker runs a daemon of the user's until the test ends.
 func startDocker(t *testing.T, dir string, as []string) {
 	t.Helper()
-	script, err := filepath.Abs("testdata/dockerd.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(filepath.Abs("testdata/dockerd.sh"))(t)
 	words := append(append([]string{}, as...), script)
 	daemon := exec.Command(words[0], words[1:]...)
 	var said bytes.Buffer
 	daemon.Stdout, daemon.Stderr = &said, &said
 	daemon.WaitDelay = time.Minute // what it started may hold its output open
-	if err := daemon.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, daemon.Start())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = daemon.Wait() }()
 	t.Cleanup(func() {

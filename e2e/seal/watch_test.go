@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // watch sees every packet that anyone in the namespace sends.
@@ -11,10 +12,7 @@ type watch struct{ packets *harness.Packets }
 
 func watchAll(t *testing.T) *watch {
 	t.Helper()
-	packets, err := harness.WatchPackets()
-	if err != nil {
-		t.Fatal(err)
-	}
+	packets := must.Get(harness.WatchPackets())(t)
 	t.Cleanup(func() { _ = packets.Close() })
 	return &watch{packets}
 }

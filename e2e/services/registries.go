@@ -27,6 +27,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // addRegistries adds every registry but RubyGems.org.
@@ -54,19 +55,11 @@ func tgz(t *testing.T, files ...file) []byte {
 	zw := gzip.NewWriter(&out)
 	tw := tar.NewWriter(zw)
 	for _, f := range files {
-		if err := tw.WriteHeader(&tar.Header{Name: f.name, Mode: 0o644, Size: int64(len(f.data))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := tw.Write([]byte(f.data)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tw.WriteHeader(&tar.Header{Name: f.name, Mode: 0o644, Size: int64(len(f.data))}))
+		must.Get(tw.Write([]byte(f.data)))(t)
 	}
-	if err := tw.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zw.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tw.Close())
+	must.Do(t, zw.Close())
 	return out.Bytes()
 }
 
@@ -75,17 +68,10 @@ func zipped(t *testing.T, files ...file) []byte {
 	var out bytes.Buffer
 	zw := zip.NewWriter(&out)
 	for _, f := range files {
-		w, err := zw.Create(f.name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write([]byte(f.data)); err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(zw.Create(f.name))(t)
+		must.Get(w.Write([]byte(f.data)))(t)
 	}
-	if err := zw.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, zw.Close())
 	return out.Bytes()
 }
 
@@ -96,10 +82,7 @@ func sha256hex(data []byte) string {
 
 func marshal(t *testing.T, v any) []byte {
 	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(v))(t)
 	return data
 }
 
@@ -209,10 +192,7 @@ func sumsOf(t *testing.T, path, mod string, data []byte) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "mod.zip")
 	write(t, string(data), name)
-	sum, err := dirhash.HashZip(name, dirhash.Hash1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sum := must.Get(dirhash.HashZip(name, dirhash.Hash1))(t)
 	one := sha256.Sum256([]byte(mod))
 	all := sha256.Sum256(fmt.Appendf(nil, "%x  go.mod\n", one))
 	return fmt.Sprintf("%s v1.0.0 %s\n%s v1.0.0/go.mod h1:%s\n", path, sum, path,
@@ -243,9 +223,7 @@ func (o *Origin) addGems(t *testing.T, image string) {
 	t.Helper()
 	dir := t.TempDir()
 	for _, sub := range []string{"lib", "site/gems"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(dir, sub), 0o755))
 	}
 	write(t, "ACME = 1\n", dir, "lib", "acme.rb")
 	write(t, "Gem::Specification.new do |s|\n s.name='acme-tool'\n s.version='1.0.0'\n s.summary='a'\n s.authors=['a']\n"+
@@ -259,10 +237,7 @@ func (o *Origin) addGems(t *testing.T, image string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("make a gem: %v\n%s", err, out)
 	}
-	gem, err := os.ReadFile(filepath.Join(dir, "site/gems/acme-tool-1.0.0.gem"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	gem := must.Get(os.ReadFile(filepath.Join(dir, "site/gems/acme-tool-1.0.0.gem")))(t)
 	site := http.NewServeMux()
 	site.Handle("/", http.FileServer(http.Dir(filepath.Join(dir, "site"))))
 	info := []byte("---\n1.0.0 |checksum:" + sha256hex(gem) + "\n")

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // cell is a kind of box, whose image has a user and one client for the commands.
@@ -90,9 +91,7 @@ func TestCommandsInABoxThatIsNotSealed(t *testing.T) {
 		harness.TestApart(t, apart+"="+filepath.Dir(binary), syscall.CLONE_NEWNET|syscall.CLONE_NEWNS)
 		return
 	}
-	if _, err := harness.Loopback(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(harness.Loopback())(t)
 	p := personOf(t, "docker")
 	harness.HiddenDocker(t, filepath.Join(p.home, "sessions"))
 	p.installOrders()
@@ -135,9 +134,7 @@ find /opt/aileron/manifests -name '*.toml' | grep -c orders@1.0.0
 func (p *person) tryCell(c cell, image string, user int) string {
 	t := p.t
 	t.Helper()
-	if err := os.Chown(p.project, max(c.image.user, p.user), -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chown(p.project, max(c.image.user, p.user), -1))
 	r := p.box(image, inACell, append(c.flags, "--resolve", "api.orders.example:443:"+p.origin.Addr)...)
 	client := "wget>"
 	if slices.Contains(c.image.programs, "curl") && len(c.image.without) > 0 {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/recipes"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
@@ -97,9 +98,7 @@ func personOf(t testing.TB, engine string) *person {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	p := &person{t: t, engine: engine, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p"),
 		origin: stub.Start(t, stub.Script{Token: secret, Services: map[string]http.Handler{stub.GitHub: service()}})}
-	if err := os.Mkdir(p.project, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(p.project, 0o755))
 	harness.Copy(t, bound, p.home)
 	return p
 }
@@ -138,17 +137,12 @@ type contents struct {
 func busybox(t testing.TB, engine string, c contents) string {
 	t.Helper()
 	program := pathOf(t, "busybox")
-	list, err := exec.Command(program, "--list").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(exec.Command(program, "--list").Output())(t)
 	var root bytes.Buffer
 	w := tar.NewWriter(&root)
 	add := func(h *tar.Header, data string) {
 		h.Size = int64(len(data))
-		if err := w.WriteHeader(h); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.WriteHeader(h))
 		_, _ = io.WriteString(w, data)
 	}
 	add(&tar.Header{Name: "bin/busybox", Mode: 0o755}, contentsOf(t, program))
@@ -170,9 +164,7 @@ func busybox(t testing.TB, engine string, c contents) string {
 	for name, text := range c.files {
 		add(&tar.Header{Name: name, Mode: 0o755}, text)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	tag := strings.Trim(notOfATag.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
 	ref := fmt.Sprintf("localhost/aileron-shims/busybox:%d-%s", os.Getpid(), tag)
 	tool := func(stdin io.Reader, args ...string) ([]byte, error) {
@@ -199,10 +191,7 @@ var notOfATag = regexp.MustCompile(`[^a-z0-9]+`)
 
 func contentsOf(t testing.TB, path string) string {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	return string(data)
 }
 
@@ -392,9 +381,7 @@ func TestConflictsRefuseTheLaunch(t *testing.T) {
 	}
 	dir := t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	write("manifest.toml", "[connector]\nname = \"github://rival/github\"\nversion = \"1.0.0\"\n"+
 		"[capabilities.network]\nhosts = [\"api.rival.example:443\"]\n[provides]\nintents = [\"read\"]\n")
@@ -470,12 +457,8 @@ args = { username = "${args.account}" }
 +++
 `, installed[0].FQN, installed[0].Version, installed[0].Hash)
 	dir := filepath.Join(p.home, "actions")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "find-account.md"), []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "find-account.md"), []byte(file), 0o600))
 	r := p.box(busybox(t, "podman", contents{}), `grep '^find-account  ' $AILERON_TOOLS_FILE; find-account --help | head -8
 find-account --args '{"account":"none"}' 2>&1; echo "<exit $?>"
 find-account --args '{"username":"none"}' 2>&1; echo "<exit $?>"
@@ -507,9 +490,7 @@ func TestAPendingApprovalEndsWith75(t *testing.T) {
 			dir := t.TempDir()
 			write := func(path, text string) {
 				t.Helper()
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 			}
 			write(filepath.Join(dir, "manifest.toml"), "[connector]\nname = \"github://acme/orders\"\nversion = \"1.0.0\"\n"+
 				"[capabilities.network]\nhosts = [\"api.orders.example:443\"]\n")

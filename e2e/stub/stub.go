@@ -23,6 +23,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // The names that a Server answers to.
@@ -86,13 +88,8 @@ func Start(t testing.TB, script Script) *Server {
 		t.Fatal(err)
 	}
 	s := &Server{Roots: filepath.Join(t.TempDir(), "root.pem"), script: script, Release: make(chan struct{})}
-	if err := os.WriteFile(s.Roots, root, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(s.Roots, root, 0o600))
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s.Addr = l.Addr().String()
 	server := &http.Server{
 		Handler:           s.handler(),

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 var script = Script{Token: "the-real/token", Key: "the-real-key", Command: `echo "hello"`}
@@ -22,10 +23,7 @@ var script = Script{Token: "the-real/token", Key: "the-real-key", Command: `echo
 // client reaches s under every name.
 func client(t *testing.T, s *Server) *http.Client {
 	t.Helper()
-	pem, err := os.ReadFile(s.Roots)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pem := must.Get(os.ReadFile(s.Roots))(t)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
 	transport := &http.Transport{
@@ -48,22 +46,13 @@ type answered struct {
 // ask sends a request with one "Name: value" header.
 func ask(t *testing.T, c *http.Client, method, url, header, body string) answered {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	if name, value, ok := strings.Cut(header, ": "); ok {
 		req.Header.Set(name, value)
 	}
-	res, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(c.Do(req))(t)
 	defer res.Body.Close()
-	read, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	read := must.Get(io.ReadAll(res.Body))(t)
 	return answered{res.StatusCode, string(read), res.Header}
 }
 
@@ -121,10 +110,7 @@ func TestEveryRequestIsKeptAsItArrived(t *testing.T) {
 	if n := s.Connections(); n != 2 {
 		t.Errorf("%d connections, want 2", n)
 	}
-	conn, err := tls.Dial("tcp", s.Addr, &tls.Config{InsecureSkipVerify: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(tls.Dial("tcp", s.Addr, &tls.Config{InsecureSkipVerify: true}))(t)
 	conn.Close()
 	if n := s.Connections(); n != 3 {
 		t.Errorf("%d connections after a knock, want 3", n)

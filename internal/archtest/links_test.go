@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 var (
@@ -55,10 +57,7 @@ func TestLinksOfTheManualLeadSomewhere(t *testing.T) {
 // prose returns a page without its fenced blocks.
 func prose(t *testing.T, page string) string {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(page))(t)
 	return fencedBlock.ReplaceAllString(string(text), "")
 }
 

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // The most that a package of the program holds: more than a reader finds a way through.
@@ -38,10 +40,7 @@ func TestNoPackageIsLargerThanARoom(t *testing.T) {
 // codeLines counts the lines of a file that are neither blank nor a comment.
 func codeLines(t *testing.T, f file) (n int) {
 	t.Helper()
-	in, err := os.Open(filepath.Join("..", "..", f.path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(os.Open(filepath.Join("..", "..", f.path)))(t)
 	defer in.Close()
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		line := strings.TrimSpace(lines.Text())

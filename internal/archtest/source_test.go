@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 const module = "github.com/ALRubinger/aileron"
@@ -35,16 +37,10 @@ func (f file) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
 // has to keep the rules too.
 func (f file) imports(t *testing.T) []string {
 	t.Helper()
-	parsed, err := parser.ParseFile(token.NewFileSet(), f.path, f.text, parser.ImportsOnly)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := must.Get(parser.ParseFile(token.NewFileSet(), f.path, f.text, parser.ImportsOnly))(t)
 	var paths []string
 	for _, spec := range parsed.Imports {
-		imported, err := strconv.Unquote(spec.Path.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		imported := must.Get(strconv.Unquote(spec.Path.Value))(t)
 		paths = append(paths, imported)
 	}
 	return paths

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/auditlog"
 	"github.com/ALRubinger/aileron/internal/hint"
 )
@@ -27,19 +28,12 @@ func reporting() (auditlog.Reporter, *bytes.Buffer) {
 func newLog(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.db")
-	log, err := audit.Open(path, audit.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(audit.Open(path, audit.Options{}))(t)
 	for range 200 {
 		row := audit.Row{Event: audit.EventProxyProxied, Path: strings.Repeat("/items", 40)}
-		if _, err := log.Append(t.Context(), row); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(log.Append(t.Context(), row))(t)
 	}
-	if err := log.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, log.Close())
 	return path
 }
 
@@ -57,9 +51,7 @@ func locked(t *testing.T) error {
 		_, err = db.Exec("BEGIN IMMEDIATE")
 		return err
 	}
-	if err := begin(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, begin())
 	return begin()
 }
 
@@ -67,19 +59,11 @@ func locked(t *testing.T) error {
 func damaged(t *testing.T) error {
 	t.Helper()
 	path := newLog(t)
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(path))(t)
 	const page = 4096
 	copy(raw[len(raw)/page/2*page:], bytes.Repeat([]byte{0xa5}, page))
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	log, err := audit.OpenReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, raw, 0o600))
+	log := must.Get(audit.OpenReader(path))(t)
 	defer log.Close()
 	return log.Each(t.Context(), audit.Filter{}, func(audit.Row) error { return nil })
 }

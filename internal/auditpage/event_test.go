@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/review"
 )
 
@@ -16,15 +17,9 @@ import (
 func sessionsOf(t *testing.T) (path string, sessions [2]string, outcome string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "audit.db")
-	l, err := audit.Open(path, audit.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(audit.Open(path, audit.Options{}))(t)
 	add := func(r audit.Row) string {
-		stored, err := l.Append(t.Context(), r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := must.Get(l.Append(t.Context(), r))(t)
 		return stored.ID
 	}
 	for i, agent := range []string{"claude", "codex"} {
@@ -41,9 +36,7 @@ func sessionsOf(t *testing.T) (path string, sessions [2]string, outcome string) 
 			outcome = id
 		}
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Close())
 	return path, sessions, outcome
 }
 
@@ -60,10 +53,7 @@ func TestAnExchangeIsToldWithHashAndSlot(t *testing.T) {
 			Parts []part
 			Story []pair
 		}](v, "/api/event?seq="+seq)
-		raw, err := json.Marshal(got.Story)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(json.Marshal(got.Story))(t)
 		for _, want := range []string{"sha256:abc", "bearer/github/work, in header Authorization", "of claude"} {
 			if !strings.Contains(string(raw), want) {
 				t.Errorf("row %s is told as %s, without %q", seq, raw, want)

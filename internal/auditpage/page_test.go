@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
@@ -40,23 +41,16 @@ func rowsOf(t *testing.T, n int) string {
 
 func addRows(t *testing.T, path string, n int) {
 	t.Helper()
-	l, err := audit.Open(path, audit.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(audit.Open(path, audit.Options{}))(t)
 	for i := range n {
 		r := audit.Row{Event: audit.EventProxyProxied, Decision: audit.DecisionProxied, Method: "GET", Host: "a.example",
 			Port: 443, Path: fmt.Sprintf("/%d", i), Status: 200}
 		if i%3 == 0 {
 			r.Event, r.Decision, r.Reason = audit.EventProxyRejected, audit.DecisionRejected, "host_not_allowed"
 		}
-		if _, err := l.Append(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.Append(t.Context(), r))(t)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Close())
 }
 
 // visit serves a log, and enters the page.
@@ -82,9 +76,7 @@ func visit(t *testing.T, opts Options) *visitor {
 		t.Fatalf("the link has status %d %s", res.StatusCode, body)
 	}
 	var entered map[string]string
-	if err := json.Unmarshal([]byte(body), &entered); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(body), &entered))
 	v.key, v.cookie = entered["key"], res.cookies[0]
 	return v
 }
@@ -218,14 +210,9 @@ func TestAnExportIsSavedOnce(t *testing.T) {
 func TestARefusedRequestEndsItsConnection(t *testing.T) {
 	v := visit(t, Options{Log: rowsOf(t, 1)})
 	for range maxConnections {
-		conn, err := net.Dial("tcp", v.page.listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("tcp", v.page.listener.Addr().String()))(t)
 		defer conn.Close()
-		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(conn, "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"))(t)
 		text, err := io.ReadAll(conn) // until it is closed: a minute, if it is kept
 		if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 403") || !strings.Contains(string(text),
 			"\r\nConnection: close\r\n") {
@@ -281,9 +268,7 @@ func TestChunksLeadToEveryRow(t *testing.T) {
 	seqs, ended := []int64{}, false
 	for line := range strings.Lines(body) {
 		var step found
-		if err := json.Unmarshal([]byte(line), &step); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &step))
 		ended = step.Done
 		for _, c := range step.Chunks {
 			got := get[struct{ Rows []rowLine }](v, fmt.Sprintf("/api/rows?decision=rejected&through=%d&after=%d", c[0], c[1]-1))
@@ -325,19 +310,14 @@ func TestAStreamReportsNewRows(t *testing.T) {
 	r, _ := http.NewRequestWithContext(t.Context(), "GET", v.page.origin+"/api/live", nil)
 	r.AddCookie(v.cookie)
 	r.Header.Set(keyHeader, v.key)
-	res, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(http.DefaultTransport.RoundTrip(r))(t)
 	defer res.Body.Close()
 	lines := bufio.NewScanner(res.Body)
 	next := func(want func(now) bool) (n now) {
 		t.Helper()
 		for lines.Scan() {
 			n = now{}
-			if err := json.Unmarshal(lines.Bytes(), &n); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(lines.Bytes(), &n))
 			if want(n) {
 				return n
 			}
@@ -351,9 +331,7 @@ func TestAStreamReportsNewRows(t *testing.T) {
 	addRows(t, path, 2)
 	next(func(n now) bool { return n.Newest == 7 && n.Epoch == first.Epoch })
 	other := rowsOf(t, 3)
-	if err := os.Rename(other, path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(other, path))
 	for _, suffix := range []string{"-wal", "-shm"} {
 		_ = os.Remove(path + suffix)
 	}
@@ -365,19 +343,12 @@ func TestALogThatCannotBeReadIsOneLine(t *testing.T) {
 	path := rowsOf(t, 500)
 	v := visit(t, Options{Log: path})
 	get[map[string]any](v, "/api/rows")
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(path))(t)
 	for i := 4096; i < len(raw); i++ {
 		raw[i] = 0xff
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path))
+	must.Do(t, os.WriteFile(path, raw, 0o600))
 	res, body := v.do("GET", "/api/rows", "", nil)
 	var p problem
 	if json.Unmarshal([]byte(body), &p) != nil || res.StatusCode != 503 ||
@@ -403,9 +374,7 @@ func TestALongFieldIsCut(t *testing.T) {
 	_, err = l.Append(t.Context(),
 		audit.Row{Event: audit.EventProxyRejected, Decision: audit.DecisionRejected, Host: "a.example",
 			Path: "/" + long, Reason: long, Fields: map[string]any{"note": long, long: "x"}})
-	if err := errors.Join(err, l.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, l.Close()))
 	v := visit(t, Options{Log: path})
 	for _, query := range []string{"/api/rows", "/api/event?seq=2", "/api/counts"} {
 		res, body := v.do("GET", query, "", nil)
@@ -417,10 +386,7 @@ func TestALongFieldIsCut(t *testing.T) {
 }
 
 func TestTheServerEndsWhenNoPageIsOpen(t *testing.T) {
-	page, err := Listen(t.Context(), Options{Log: rowsOf(t, 1), Idle: 20 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(Listen(t.Context(), Options{Log: rowsOf(t, 1), Idle: 20 * time.Millisecond}))(t)
 	if err := page.Serve(t.Context()); err != nil || t.Context().Err() != nil {
 		t.Errorf("Serve = %v, %v", err, t.Context().Err())
 	}

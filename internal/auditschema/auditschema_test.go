@@ -20,6 +20,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/rowschema"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -32,14 +33,9 @@ const published = "../../docs/audit.schema.json"
 //
 //	go test ./internal/auditschema -update
 func TestThePublishedSchemaIsThatOfTheCode(t *testing.T) {
-	got, err := Document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Document())(t)
 	if *update {
-		if err := os.WriteFile(published, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(published, got, 0o600))
 	}
 	if want, err := os.ReadFile(published); err != nil || string(got) != string(want) {
 		t.Errorf("docs/audit.schema.json is not the schema of this code (%v); run this test with -update", err)
@@ -93,18 +89,12 @@ func TestEveryReasonIsInTheSchema(t *testing.T) {
 // constants returns the values of the constants of a package whose names begin with reason.
 func constants(t *testing.T, dir string) (values []string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join(dir, "*.go")))(t)
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution))(t)
 		ast.Inspect(f, func(n ast.Node) bool {
 			spec, ok := n.(*ast.ValueSpec)
 			if !ok || len(spec.Values) != 1 || !strings.HasPrefix(strings.ToLower(spec.Names[0].Name), "reason") {
@@ -132,14 +122,9 @@ func example(t *testing.T, event audit.Event, s shape) map[string]any {
 	for name, schema := range s.object()["properties"].(object) { //nolint:forcetypeassert // object makes it
 		r.Fields[name] = valueOf(t, schema.(object)) //nolint:forcetypeassert // as above
 	}
-	raw, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(json.Marshal(r))(t)
 	row := map[string]any{}
-	if err := json.Unmarshal(raw, &row); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(raw, &row))
 	return row
 }
 
@@ -271,9 +256,6 @@ func blames(err *jsonschema.ValidationError, at, rule string) bool {
 
 func validate(t *testing.T, row map[string]any) error {
 	t.Helper()
-	raw, err := json.Marshal(row)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(json.Marshal(row))(t)
 	return rowschema.Validate(raw)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/terminal"
 )
 
@@ -94,12 +95,8 @@ func open(t *testing.T, s Session) *Terminal {
 		s.Alive = none
 	}
 	s.Dir = filepath.Join(s.Home, "s")
-	if err := os.Mkdir(s.Dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := term.Open(s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(s.Dir, 0o700))
+	must.Do(t, term.Open(s))
 	t.Cleanup(func() { term.End(End{}) })
 	return term
 }
@@ -288,13 +285,8 @@ func TestAScreenIsDrawnAnewInTheSizeOfATerminal(t *testing.T) {
 	}
 	defer master.Close()
 	defer tty.Close()
-	if err := pty.Setsize(tty, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
-		t.Fatal(err)
-	}
-	before, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pty.Setsize(tty, &pty.Winsize{Rows: 24, Cols: 80}))
+	before := must.Get(unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	attached := make(chan error, 1)
 	go func() {
@@ -359,10 +351,7 @@ func TestTheKeysThatDetach(t *testing.T) {
 		{"modifyOtherKeys", "ctrl-p,ctrl-q", "\x1b[27;5;112~\x1b[27;5;113~", "", true},
 		{"mixed with a release that is not theirs", "ctrl-a,d", "\x1b[97;5u\x1b[97;5:3ud", "", true},
 	} {
-		keys, err := parseKeys(c.keys)
-		if err != nil {
-			t.Fatal(err)
-		}
+		keys := must.Get(parseKeys(c.keys))(t)
 		w := watcher{keys: keys}
 		pass, detach := w.feed([]byte(c.typed))
 		if !detach {
@@ -395,9 +384,7 @@ func read(t *testing.T, o Output) (text string, cut int64) {
 	t.Helper()
 	var b bytes.Buffer
 	o.Cut = func(n int64) { cut += n }
-	if err := o.Copy(t.Context(), &b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.Copy(t.Context(), &b))
 	return b.String(), cut
 }
 
@@ -517,9 +504,7 @@ func TestTheOutputOfOlderSessionsIsRemoved(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	for i := range 5 {
-		if err := os.MkdirAll(Dir(home, fmt.Sprintf("0%d", i)), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(Dir(home, fmt.Sprintf("0%d", i)), 0o700))
 	}
 	removed, err := Prune(home, 2, func(id string) bool { return id == "00" })
 	left, _ := os.ReadDir(outputs(home))

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/filelock"
 )
 
@@ -17,10 +18,7 @@ func TestOnlyOneHoldsALock(t *testing.T) {
 	if filelock.Held(path) {
 		t.Error("Held = true for a file that does not exist")
 	}
-	lock, err := filelock.Locker{}.Lock(path, unix.LOCK_EX|unix.LOCK_NB)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := must.Get(filelock.Locker{}.Lock(path, unix.LOCK_EX|unix.LOCK_NB))(t)
 	if !filelock.Held(path) {
 		t.Error("Held = false while the lock is held")
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestOnlyANewerFormatIsRefused(t *testing.T) {
@@ -12,9 +14,7 @@ func TestOnlyANewerFormatIsRefused(t *testing.T) {
 		"1\n": "", "1": "", "0": "", "": "", "2\n": "2", "17": "17", "1.1": "1.1", "two": "two",
 	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, Name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, Name), []byte(text), 0o600))
 		check(t, text, Check(dir, First), dir, newer)
 	}
 	check(t, "no file", Check(t.TempDir(), First), "", "")

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // write writes files into dir; a name that ends with * is executable.
@@ -23,15 +25,9 @@ func write(t *testing.T, dir string, files map[string]string) {
 			name, mode = rest, 0o755
 		}
 		at := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(at, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(at, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(at), 0o755))
+		must.Do(t, os.WriteFile(at, []byte(text), mode))
+		must.Do(t, os.Chmod(at, mode))
 	}
 }
 
@@ -159,9 +155,7 @@ func TestWhatTheHostWouldRunIsFound(t *testing.T) {
 			before := Take(t.Context(), dir)
 			write(t, dir, c.files)
 			if c.remove != "" {
-				if err := os.Remove(filepath.Join(dir, c.remove)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Remove(filepath.Join(dir, c.remove)))
 			}
 			changes := before.Changes(Take(t.Context(), dir))
 			if len(changes) != 1 {
@@ -236,13 +230,9 @@ func TestAHostileProjectIsReadWithinBounds(t *testing.T) {
 	for name, target := range map[string]string{
 		".vscode": outside, ".envrc": filepath.Join(outside, ".envrc"), ".husky": "../../../../etc", "loop": ".",
 	} {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(target, filepath.Join(dir, name)))
 	}
-	if err := syscall.Mkfifo(filepath.Join(dir, ".mcp.json"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(filepath.Join(dir, ".mcp.json"), 0o644))
 	before := Take(t.Context(), dir)
 	write(t, outside, map[string]string{"tasks.json": "other", ".envrc": "other"})
 	if changes := before.Changes(Take(t.Context(), dir)); len(changes) != 0 {
@@ -252,9 +242,7 @@ func TestAHostileProjectIsReadWithinBounds(t *testing.T) {
 	for range 2 * maxDepth {
 		deep = filepath.Join(deep, "d")
 	}
-	if err := os.MkdirAll(deep, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(deep, 0o755))
 	if s := Take(t.Context(), dir); !s.Incomplete {
 		t.Error("a tree that is too deep reads as complete")
 	}
@@ -273,12 +261,8 @@ func TestACopyOfTooManyFilesIsRefused(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		for i := range maxCoverFiles + 1 {
-			if err := os.MkdirAll(filepath.Join(dir, ".husky"), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := fill(filepath.Join(dir, ".husky", fmt.Sprint(i))); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(filepath.Join(dir, ".husky"), 0o700))
+			must.Do(t, fill(filepath.Join(dir, ".husky", fmt.Sprint(i))))
 		}
 		covers, err := Copy(dir, []string{".husky"}, filepath.Join(t.TempDir(), "c"))
 		if err == nil || !strings.Contains(err.Error(), "there are more than 2000 files") {
@@ -384,15 +368,10 @@ func TestAFileWithItsOldTimeAndSizeIsChanged(t *testing.T) {
 	dir := project(t)
 	write(t, dir, map[string]string{"tools/lint*": "good"})
 	at := filepath.Join(dir, "tools/lint")
-	info, err := os.Stat(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(at))(t)
 	before := Take(t.Context(), dir)
 	write(t, dir, map[string]string{"tools/lint*": "evil"})
-	if err := os.Chtimes(at, info.ModTime(), info.ModTime()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(at, info.ModTime(), info.ModTime()))
 	if changes := before.Changes(Take(t.Context(), dir)); len(changes) != 1 || changes[0].Path != "tools/lint" {
 		t.Errorf("the changes: %+v", changes)
 	}
@@ -417,24 +396,16 @@ func TestADirectoryIsOpenedOnce(t *testing.T) {
 		files[fmt.Sprintf("deep/er/%d.go", i)] = "package x\n"
 	}
 	write(t, dir, files)
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd := must.Get(unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK))(t)
 	events := os.NewFile(uintptr(fd), "inotify")
 	defer events.Close()
 	// With the ends too: the kernel makes one event of two that are the same and follow each other.
-	if _, err := unix.InotifyAddWatch(fd, filepath.Join(dir, "deep"), unix.IN_OPEN|unix.IN_CLOSE); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(unix.InotifyAddWatch(fd, filepath.Join(dir, "deep"), unix.IN_OPEN|unix.IN_CLOSE))(t)
 	if s := Take(t.Context(), dir); s.Incomplete || s.entries["deep/er/tool"].when != whenExecuted {
 		t.Fatalf("Take = %+v", s)
 	}
 	raw := make([]byte, 64<<10)
-	n, err := events.Read(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(events.Read(raw))(t)
 	opened := 0
 	for raw = raw[:n]; len(raw) > 0; {
 		mask, name := binary.NativeEndian.Uint32(raw[4:]), binary.NativeEndian.Uint32(raw[12:])

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/internal/hostport/hosttest"
 )
@@ -117,10 +118,7 @@ func TestHostHeader(t *testing.T) {
 		{"[::1]:443", "https", "[::1]"},
 		{"[::1]:8443", "https", "[::1]:8443"},
 	} {
-		a, err := hostport.Parse(c.authority, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(hostport.Parse(c.authority, 0))(t)
 		if got := a.HostHeader(c.scheme); got != c.want {
 			t.Errorf("HostHeader of %s over %s = %q, want %q", c.authority, c.scheme, got, c.want)
 		}

@@ -10,11 +10,8 @@ import (
 )
 
 func TestWhatIsKnownOfAnImageIsKept(t *testing.T) {
-	etc, err := ReadTree(archive(t, entry{name: "etc/"}, entry{name: "etc/passwd", data: "root:x:0:0"},
-		entry{name: "etc/link", target: "passwd"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	etc := must.Get(ReadTree(archive(t, entry{name: "etc/"}, entry{name: "etc/passwd", data: "root:x:0:0"},
+		entry{name: "etc/link", target: "passwd"})))(t)
 	asked := 0
 	source := Source{Lstat: func(name string) (Node, error) {
 		asked++

@@ -6,21 +6,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // worktree returns a directory with a repository and a worktree of it, as git worktree add makes them.
 func worktree(t *testing.T) (project, common string) {
 	t.Helper()
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	project, common = filepath.Join(root, "wt"), filepath.Join(root, "main", ".git")
 	own := filepath.Join(common, "worktrees", "wt")
 	for _, dir := range []string{project, own, filepath.Join(common, "objects"), filepath.Join(common, "refs")} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(dir, 0o700))
 	}
 	write(t, filepath.Join(common, "HEAD"), "ref: refs/heads/main\n")
 	write(t, filepath.Join(project, ".git"), "gitdir: "+own+"\n")
@@ -30,9 +27,7 @@ func worktree(t *testing.T) (project, common string) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func TestTheRepositoryOfAWorktreeIsFound(t *testing.T) {
@@ -112,9 +107,7 @@ func TestTheHostsIdentityIsTheUsers(t *testing.T) {
 	home, project := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(home, ".gitconfig"), "[user]\nname = Ada\nemail = ada@example.org\n")
 	for _, dir := range []string{"objects", "refs"} {
-		if err := os.MkdirAll(filepath.Join(project, ".git", dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(project, ".git", dir), 0o700))
 	}
 	write(t, filepath.Join(project, ".git", "HEAD"), "ref: refs/heads/main\n")
 	write(t, filepath.Join(project, ".git", "config"), "[user]\nname = Mallory\n")

@@ -11,6 +11,8 @@ import (
 	"testing/fstest"
 	"testing/synctest"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // Rows that are not in the log turn a success into a failure, and leave the exit code of a command that failed. Either
@@ -127,25 +129,17 @@ func newZones(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	for _, dir := range []string{"etc", "usr/share/zoneinfo/Europe"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(root, dir), 0o700))
 	}
 	for _, name := range []string{"Europe/Berlin", "UTC"} {
 		data, err := os.ReadFile("/usr/share/zoneinfo/" + name)
 		if err != nil {
 			t.Skip("this machine has no time zones: ", err)
 		}
-		if err := os.WriteFile(filepath.Join(root, "usr/share/zoneinfo", name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(root, "usr/share/zoneinfo", name), data, 0o600))
 	}
-	if err := os.WriteFile(filepath.Join(root, "usr/share/zoneinfo/leap"), []byte("# text"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("../usr/share/zoneinfo/Europe/Berlin", filepath.Join(root, "etc/localtime")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(root, "usr/share/zoneinfo/leap"), []byte("# text"), 0o600))
+	must.Do(t, os.Symlink("../usr/share/zoneinfo/Europe/Berlin", filepath.Join(root, "etc/localtime")))
 	return root
 }
 
@@ -160,9 +154,7 @@ func TestTheHostsTimeZoneIsFound(t *testing.T) {
 			t.Errorf("hostZone(%q) = %q with %d bytes, want %s", tz, got.name, len(got.data), want)
 		}
 	}
-	if err := os.Remove(filepath.Join(root, "etc/localtime")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(root, "etc/localtime")))
 	if got := hostZone("", root); got.data != nil {
 		t.Errorf("hostZone without /etc/localtime = %q", got.name)
 	}
@@ -171,13 +163,9 @@ func TestTheHostsTimeZoneIsFound(t *testing.T) {
 func TestAFileThatIsNoTimeZoneIsNotHandedOver(t *testing.T) {
 	root := t.TempDir()
 	file := filepath.Join(root, "etc/localtime")
-	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Dir(file), 0o700))
 	for _, data := range []string{"", "secret", "TZif2 and a lie"} {
-		if err := os.WriteFile(file, []byte(data), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(data), 0o600))
 		if got := hostZone("", root); got.data != nil {
 			t.Errorf("hostZone with a file of %q = %q", data, got.data)
 		}

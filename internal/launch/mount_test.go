@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/sandbox"
@@ -18,23 +19,16 @@ import (
 // mountables returns a user's directory with aileron's home, and a directory beside it with links to what is refused.
 func mountables(t *testing.T) (user, home, work string) {
 	t.Helper()
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	user, work = filepath.Join(root, "user"), filepath.Join(root, "work")
 	home = filepath.Join(user, ".aileron")
 	for _, dir := range []string{filepath.Join(home, "vault"), filepath.Join(user, "src"), filepath.Join(work, "lib")} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(dir, 0o700))
 	}
 	write(t, filepath.Join(work, "file"), "")
 	for name, to := range map[string]string{"to-home": user, "to-vault": filepath.Join(home, "vault"), "to-root": "/",
 		"to-lib": "lib"} {
-		if err := os.Symlink(to, filepath.Join(work, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, filepath.Join(work, name)))
 	}
 	t.Setenv("HOME", user)
 	t.Setenv("XDG_RUNTIME_DIR", "")
@@ -62,10 +56,7 @@ func TestAMountIsParsed(t *testing.T) {
 func TestAMountThatReachesMoreThanFilesIsRefused(t *testing.T) {
 	user, home, work := mountables(t)
 	socket := filepath.Join(work, "socket")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", socket))(t)
 	defer l.Close()
 	lib := filepath.Join(work, "lib")
 	for text, want := range map[string]string{
@@ -111,16 +102,12 @@ func projectWithLinks(t *testing.T) (dir, home string) {
 	user, home, work := mountables(t)
 	dir = filepath.Join(work, "project")
 	for _, sub := range []string{".git/hooks", "data/.git/hooks", "cache", "run"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(dir, sub), 0o700))
 	}
 	write(t, filepath.Join(dir, "data", "file"), "")
 	for name, to := range map[string]string{"out": "../lib", "to-home": user, "to-vault": filepath.Join(home, "vault"),
 		"to-root": "/", "to-proc": "/proc", "to-git": ".git", "to-data": "data", "loop": "loop"} {
-		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, filepath.Join(dir, name)))
 	}
 	return dir, home
 }
@@ -149,10 +136,7 @@ func TestAMountOfAProjectsFileIsInTheProject(t *testing.T) {
 
 func TestAMountOfAProjectsFileReachesNothingElse(t *testing.T) {
 	dir, home := projectWithLinks(t)
-	l, err := net.Listen("unix", filepath.Join(dir, "run", "socket"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", filepath.Join(dir, "run", "socket")))(t)
 	defer l.Close()
 	for text, want := range map[string]string{
 		"data":                    "it names no place in the sandbox",
@@ -212,15 +196,10 @@ func TestAVariableOfTheSessionIsRefused(t *testing.T) {
 
 // A sandbox whose project contains the runtime directory must not reach the process that holds the vault's key.
 func TestAProjectHidesTheSocketOfTheVaultsKey(t *testing.T) {
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	run, home := filepath.Join(base, "run"), filepath.Join(base, "home")
 	for _, dir := range []string{run, home} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o700))
 	}
 	t.Setenv("XDG_RUNTIME_DIR", run)
 	for _, project := range []string{base, run} {
@@ -256,12 +235,8 @@ func TestTheCommonDirectoryOfAWorktreeIsProtectedToo(t *testing.T) {
 		filepath.Join(common, "worktrees/w/HEAD"):            "x",
 		filepath.Join(common, "worktrees/w/config.worktree"): "[core]\n\tbare = false\n",
 	} {
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(at), 0o755))
+		must.Do(t, os.WriteFile(at, []byte(text), 0o644))
 	}
 	w := watchHostFiles(t.Context(), dir, common)
 	w.wait()
@@ -270,10 +245,7 @@ func TestTheCommonDirectoryOfAWorktreeIsProtectedToo(t *testing.T) {
 		true: strings.Join([]string{".git", "Makefile", common + "/hooks", common + "/config",
 			common + "/worktrees/w/config.worktree"}, " "),
 	} {
-		covers, err := w.cover(filepath.Join(t.TempDir(), "c"), all, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		covers := must.Get(w.cover(filepath.Join(t.TempDir(), "c"), all, nil))(t)
 		var got []string
 		for _, c := range covers {
 			got = append(got, c.Path)
@@ -288,9 +260,7 @@ func TestTheCommonDirectoryOfAWorktreeIsProtectedToo(t *testing.T) {
 func TestGitsHooksCannotBeReplacedNorMade(t *testing.T) {
 	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "c")
 	hooks := filepath.Join(dir, ".git/hooks")
-	if err := os.Mkdir(filepath.Dir(hooks), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Dir(hooks), 0o755))
 	w := watchHostFiles(t.Context(), dir)
 	w.wait()
 	covers, err := w.cover(to, false, []string{filepath.Join(dir, ".git")})
@@ -304,16 +274,12 @@ func TestGitsHooksCannotBeReplacedNorMade(t *testing.T) {
 		t.Errorf("%v, %v", entries, err)
 	}
 	// The engine makes the mount point.
-	if err := os.Mkdir(hooks, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(hooks, 0o755))
 	w.removeMade()
 	if _, err := os.Lstat(hooks); err == nil {
 		t.Error("the directory that the engine made is left")
 	}
-	if err := os.MkdirAll(filepath.Join(hooks, "the-persons-own"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(hooks, "the-persons-own"), 0o755))
 	if w.removeMade(); len(hostfiles.HookDirs(dir)) != 1 {
 		t.Error("hooks that a person made meanwhile are removed")
 	}
@@ -326,9 +292,7 @@ func TestNoPartOfTheHomeIsAProject(t *testing.T) {
 		"", "cache/images", "consents", "detached", "run", "sessions", "store", "trust", "vault/bindings",
 	} {
 		dir := filepath.Join(home, part)
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(dir, 0o700))
 		if _, _, err := Project(dir, home); err == nil {
 			t.Errorf("%q of the home is a project", part)
 		}

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
@@ -36,10 +37,7 @@ func TestAPortIsParsed(t *testing.T) {
 // freePort returns a port of the loopback address on which nothing listens.
 func freePort(t *testing.T) uint16 {
 	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp4", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return uint16(l.Addr().(*net.TCPAddr).Port)
 }
@@ -126,9 +124,7 @@ func published(t *testing.T, record error, answer func(conn net.Conn, port uint1
 	p.record = func(context.Context, uint16, uint16, string) error { recorded++; return record }
 	p.report = t.Logf
 	dir := t.TempDir()
-	if err := p.serve(t.Context(), dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.serve(t.Context(), dir))
 	tunnel(t, dir, answer)
 	client, err := net.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", port.Host))
 	if errors.Is(err, syscall.ECONNRESET) { // refused before Dial has looked

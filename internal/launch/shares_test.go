@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/filelock"
 	"github.com/ALRubinger/aileron/internal/hint"
 )
@@ -60,9 +61,7 @@ func TestTheSharesOfRunningSessionsAreKnown(t *testing.T) {
 	if others, err := otherShares(home, "A"); err != nil || len(others) != 0 {
 		t.Errorf("its own: %v, %v", others, err)
 	}
-	if err := os.WriteFile(filepath.Join(home, "sessions/A", shareFile), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(home, "sessions/A", shareFile), []byte("{}"), 0o600))
 	if _, err := otherShares(home, "B"); err == nil || !strings.Contains(err.Error(), "session A") {
 		t.Errorf("a damaged record: %v", err)
 	}
@@ -72,21 +71,11 @@ func TestTheSharesOfRunningSessionsAreKnown(t *testing.T) {
 func makeRecord(t *testing.T, home, id string, s share, runs bool) {
 	t.Helper()
 	dir := filepath.Join(home, "sessions", id)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	data, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, shareFile), data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o700))
+	data := must.Get(json.Marshal(s))(t)
+	must.Do(t, os.WriteFile(filepath.Join(dir, shareFile), data, 0o600))
 	if runs {
-		lock, err := filelock.Locker{}.LockNew(filepath.Join(dir, "lock"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := must.Get(filelock.Locker{}.LockNew(filepath.Join(dir, "lock")))(t)
 		t.Cleanup(func() { _ = lock.Close() })
 	}
 }
@@ -97,9 +86,7 @@ func TestACaptureIsNotSharedWithASandbox(t *testing.T) {
 	share1 := share{Sources: []string{own, filepath.Join(own, "gone")}}
 	others := map[string]share{"A": {Sources: []string{filepath.Join(free, "gone")}}, "B": {Sources: []string{theirs}}}
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(free, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(free, link))
 	for at, want := range map[string]string{
 		"": "", free: "", own: "which the sandbox could read", theirs: "which the sandbox of session B could read",
 		link: "was replaced meanwhile",
@@ -107,9 +94,7 @@ func TestACaptureIsNotSharedWithASandbox(t *testing.T) {
 		path := at
 		if at != "" {
 			path = filepath.Join(at, "x.har")
-			if err := os.WriteFile(path, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, nil, 0o600))
 		}
 		err := share1.checkCapture(path, others)
 		if want == "" && err != nil || want != "" &&

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestTheEnvironmentDecidesWhereRowsGo(t *testing.T) {
@@ -40,13 +42,10 @@ func urlOf(e *endpoint) string {
 
 func TestAVariableOfOneSignalTakesPrecedence(t *testing.T) {
 	t.Parallel()
-	to, err := FromEnvironment(env("EXPORTER_OTLP_ENDPOINT", "http://user:canary@c:1?token=canary",
+	to := must.Get(FromEnvironment(env("EXPORTER_OTLP_ENDPOINT", "http://user:canary@c:1?token=canary",
 		"EXPORTER_OTLP_LOGS_ENDPOINT", "http://d:2/", "EXPORTER_OTLP_HEADERS", "a=1,b=%2C",
 		"EXPORTER_OTLP_LOGS_HEADERS", "c=3", "EXPORTER_OTLP_TIMEOUT", "2000", "EXPORTER_OTLP_LOGS_TIMEOUT", "50",
-		"EXPORTER_OTLP_COMPRESSION", "gzip", "EXPORTER_OTLP_LOGS_COMPRESSION", "none"))
-	if err != nil {
-		t.Fatal(err)
-	}
+		"EXPORTER_OTLP_COMPRESSION", "gzip", "EXPORTER_OTLP_LOGS_COMPRESSION", "none")))(t)
 	if h := to.traces.headers; h.Get("A") != "1" || h.Get("B") != "," || to.traces.timeout != 2*time.Second ||
 		!to.traces.gzip {
 		t.Errorf("traces: %+v", to.traces)

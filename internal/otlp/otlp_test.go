@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestARequestIsASpanAndAnyOtherRowALogRecord(t *testing.T) {
@@ -88,11 +89,8 @@ func TestARequestIsASpanAndAnyOtherRowALogRecord(t *testing.T) {
 func TestADenialIsAnErrorAndSignalsHaveEndpointsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	c, w := newCollector(t, nil), newWarnings()
-	to, err := FromEnvironment(env("EXPORTER_OTLP_TRACES_ENDPOINT", c.server.URL+"/only/traces",
-		"EXPORTER_OTLP_TRACES_COMPRESSION", "gzip"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(FromEnvironment(env("EXPORTER_OTLP_TRACES_ENDPOINT", c.server.URL+"/only/traces",
+		"EXPORTER_OTLP_TRACES_COMPRESSION", "gzip")))(t)
 	x := Open(to, Options{Session: "s", Warn: w.add, endBound: patience})
 	denied := audit.Row{Event: audit.EventSandboxRejected, Decision: audit.DecisionRejected, Reason: "host_not_allowed",
 		Method: "BREW", Host: "evil.example", TS: time.Now()}
@@ -316,10 +314,7 @@ func TestTheProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 
 func mustEndpoint(t *testing.T, at string) *endpoint {
 	t.Helper()
-	to, err := FromEnvironment(env("EXPORTER_OTLP_ENDPOINT", at))
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(FromEnvironment(env("EXPORTER_OTLP_ENDPOINT", at)))(t)
 	return to.traces
 }
 
@@ -334,9 +329,7 @@ func TestTheCollectorIsVerified(t *testing.T) {
 	t.Cleanup(secure.Close)
 	roots := filepath.Join(t.TempDir(), "roots.pem")
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})
-	if err := os.WriteFile(roots, certificate, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(roots, certificate, 0o600))
 	for _, more := range [][]string{nil, {"EXPORTER_OTLP_CERTIFICATE", roots}} {
 		to, err := FromEnvironment(env(append([]string{"EXPORTER_OTLP_ENDPOINT", secure.URL, "LOGS_EXPORTER", "none"},
 			more...)...))
@@ -355,15 +348,9 @@ func TestTheCollectorIsVerified(t *testing.T) {
 // The end of a session waits for a collector that nothing listens for as little as for any other.
 func TestAnExporterWithoutRowsSendsNothing(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	_ = l.Close()
-	to, err := FromEnvironment(env("EXPORTER_OTLP_ENDPOINT", "http://"+l.Addr().String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(FromEnvironment(env("EXPORTER_OTLP_ENDPOINT", "http://"+l.Addr().String())))(t)
 	w := newWarnings()
 	Open(to, Options{Warn: w.add}).Close()
 	if lines := w.all(); len(lines) != 0 {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 type half interface {
@@ -22,10 +24,7 @@ func pair(t *testing.T, network, address string) (client half, accepted net.Conn
 		t.Skipf("listen on %s: %v", address, err)
 	}
 	defer l.Close()
-	c, err := net.Dial(network, l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial(network, l.Addr().String()))(t)
 	if accepted, err = l.Accept(); err != nil {
 		t.Fatal(err)
 	}
@@ -52,19 +51,13 @@ func TestAHalfCloseIsNoDeparture(t *testing.T) {
 				}
 			}
 			there("before anything")
-			if err := client.CloseWrite(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, client.CloseWrite())
 			if _, err := accepted.Read(make([]byte, 1)); err != io.EOF {
 				t.Fatal(err)
 			}
 			there("after its half-close")
-			if _, err := accepted.Write([]byte("x")); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.ReadFull(client, make([]byte, 1)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(accepted.Write([]byte("x")))(t)
+			must.Get(io.ReadFull(client, make([]byte, 1)))(t)
 			there("after it read a response")
 			_ = client.Close()
 			until(t, accepted)
@@ -94,9 +87,7 @@ func TestAClosedOrResetPeerIsGone(t *testing.T) {
 	until(t, accepted)
 
 	client, accepted = pair(t, "tcp", "127.0.0.1:0")
-	if err := client.(*net.TCPConn).SetLinger(0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, client.(*net.TCPConn).SetLinger(0))
 	_ = client.Close()
 	until(t, accepted)
 

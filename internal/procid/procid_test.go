@@ -7,26 +7,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/procid"
 )
 
 func TestAProcessLivesUntilItEnds(t *testing.T) {
 	cmd := exec.Command("cat")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	must.Do(t, cmd.Start())
 	id, err := procid.Of(cmd.Process.Pid)
 	if err != nil || !procid.Lives(id) {
 		t.Errorf("Of = %q, %v; lives: %v", id, err, procid.Lives(id))
 	}
 	_ = in.Close()
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Wait())
 	if procid.Lives(id) {
 		t.Errorf("%s still lives after its end", id)
 	}
@@ -36,10 +30,7 @@ func TestAProcessLivesUntilItEnds(t *testing.T) {
 }
 
 func TestANumberAloneIsNoProcess(t *testing.T) {
-	own, err := procid.Of(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(procid.Of(os.Getpid()))(t)
 	pid, start, namespace, err := procid.Numbers(own)
 	if err != nil || pid != uint64(os.Getpid()) || procid.Join(pid, start, namespace) != own {
 		t.Errorf("Numbers of %s = %d, %d, %d, %v", own, pid, start, namespace, err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/rowschema"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
@@ -68,10 +69,7 @@ func bind(t *testing.T, o Options, identities ...string) {
 // open opens a session, and abandons it when the test ends if it is still open.
 func open(t *testing.T, o Options) *Session {
 	t.Helper()
-	s, err := Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(t.Context(), o))(t)
 	t.Cleanup(func() {
 		if Alive(o.Home, s.ID()) {
 			s.Abandon(context.Background())

@@ -18,6 +18,7 @@ import (
 	"testing/iotest"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hostport/hosttest"
 	"github.com/ALRubinger/aileron/internal/otlp"
@@ -313,10 +314,7 @@ func TestAHostThatAConnectorDecidesIsNotAllowedAsItIs(t *testing.T) {
 		t.Errorf("got %v, want a refusal that names the connector", err)
 	}
 	opts.Allow = []string{"docs.example"}
-	s, err := Open(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(t.Context(), opts))(t)
 	defer s.Abandon(t.Context())
 	if all := s.Connectors(); len(all) != 2 || !all[1].FQN.IsLocal() {
 		t.Errorf("the connectors of the session: %v", all)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestUnsafeCharactersAreEscaped(t *testing.T) {
@@ -63,9 +65,7 @@ func TestJSONKeepsItsMeaning(t *testing.T) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(NewWriter(&out))
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(in); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, enc.Encode(in))
 	var back map[string]any
 	if err := json.Unmarshal(out.Bytes(), &back); err != nil || !reflect.DeepEqual(back, in) {
 		t.Errorf("the JSON has another meaning, or none: %v", err)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // The mode of the socket keeps another user away; its uid does so where the directory was opened by mistake.
@@ -22,22 +24,14 @@ func TestAProcessOfAnotherUserIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(base) })
-	l, err := net.Listen("unix", filepath.Join(base, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", filepath.Join(base, "s")))(t)
 	defer l.Close()
 	for _, path := range []string{base, filepath.Join(base, "s")} {
-		if err := os.Chmod(path, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, 0o777))
 	}
 	for uid, want := range map[uintptr]bool{0: true, 65534: false} {
 		client := connectAs(t, uid, l.Addr().String())
-		conn, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(l.Accept())(t)
 		if _, err := CheckPeer(conn, true); (err == nil) != want {
 			t.Errorf("a process of uid %d: %v", uid, err)
 		}
@@ -60,13 +54,8 @@ func connectAs(t *testing.T, uid uintptr, path string) (fd int) {
 			panic(errno)
 		}
 	}()
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
-		t.Fatal(err)
-	}
+	fd = must.Get(unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
+	must.Do(t, unix.Connect(fd, &unix.SockaddrUnix{Name: path}))
 	return fd
 }
 
@@ -75,9 +64,7 @@ func TestProcessesOfOthersAreNotBeside(t *testing.T) {
 		t.Error("this process is not beside itself")
 	}
 	cmd := exec.CommandContext(t.Context(), "true")
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Run())
 	if beside(cmd.Process.Pid) {
 		t.Error("a process that has ended is beside this one")
 	}

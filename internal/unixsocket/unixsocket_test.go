@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/unixsocket"
 )
 
@@ -16,13 +17,8 @@ func TestASocketOfAnyPathIsReached(t *testing.T) {
 	for name, dir := range map[string]string{"short": "d", "long": strings.Repeat("long/", 40)} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), dir, "s.sock")
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			l, err := unixsocket.Listen(path, 0o640)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			l := must.Get(unixsocket.Listen(path, 0o640))(t)
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
 				t.Errorf("the socket is %v, %v; want mode 0640", info, err)
 			}
@@ -32,10 +28,7 @@ func TestASocketOfAnyPathIsReached(t *testing.T) {
 					_ = conn.Close()
 				}
 			}()
-			conn, err := unixsocket.Dial(t.Context(), path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(unixsocket.Dial(t.Context(), path))(t)
 			if got, err := io.ReadAll(conn); err != nil || string(got) != "hello" {
 				t.Errorf("read %q, %v", got, err)
 			}

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ALRubinger/aileron/audit/export"
-
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/audit/export"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // TestMain is also a process that captures until it is killed.
@@ -58,10 +58,7 @@ type document struct {
 
 func read(t *testing.T, path string) document {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	var d document
 	if err := json.Unmarshal(text, &d); err != nil {
 		t.Fatalf("%v at the end of %d bytes: …%q", err, len(text), text[max(0, len(text)-80):])
@@ -75,13 +72,8 @@ func TestAKilledProcessLeavesACompleteDocument(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "x.har")
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "CAPTURE_UNTIL_KILLED="+path)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(cmd.StdoutPipe())(t)
+		must.Do(t, cmd.Start())
 		_, _ = out.Read(make([]byte, 16))
 		kill := time.NewTimer(time.Duration(1+7*i) * time.Millisecond)
 		<-kill.C
@@ -97,17 +89,11 @@ func TestAKilledProcessLeavesACompleteDocument(t *testing.T) {
 // A write that was cut short is never in the file that has the name.
 func TestAHalfWrittenEntryIsNotShown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.har")
-	f, err := Open(path, Options{Version: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Open(path, Options{Version: "test"}))(t)
 	defer f.Close()
 	record(f, 1, 10)
 	waitFor(t, func() bool { return len(read(t, path).Log.Entries) == 1 })
-	hidden, err := os.OpenFile(f.disk.next, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hidden := must.Get(os.OpenFile(f.disk.next, os.O_WRONLY|os.O_APPEND, 0))(t)
 	_, _ = hidden.WriteString(`,{"startedDate`)
 	_ = hidden.Close()
 	read(t, path)
@@ -129,13 +115,8 @@ func waitFor(t *testing.T, done func() bool) {
 func TestACaptureIsANewFileOfItsOwner(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.har")
-	if err := os.WriteFile(filepath.Join(dir, ".x.har.next"), []byte("stale"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := Open(path, Options{Version: "test", writeWait: 5 * time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, ".x.har.next"), []byte("stale"), 0o600))
+	f := must.Get(Open(path, Options{Version: "test", writeWait: 5 * time.Minute}))(t)
 	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
 		t.Errorf("the file is %v, %v", info.Mode(), err)
 	}
@@ -148,9 +129,7 @@ func TestACaptureIsANewFileOfItsOwner(t *testing.T) {
 	for i := range 300 {
 		record(f, i, 100)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Close())
 	d := read(t, path)
 	if len(d.Log.Entries) != 300 {
 		t.Fatalf("%d entries", len(d.Log.Entries))
@@ -178,9 +157,7 @@ func TestACaptureEndsAtItsSizeWithAWarning(t *testing.T) {
 	for i := range 100 {
 		record(f, i, 100<<10)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Close())
 	d := read(t, path)
 	if n := len(d.Log.Entries); n == 0 || n > 40 || !strings.Contains(d.Log.Comment, "ended at 4 MiB") {
 		t.Errorf("%d entries, and the comment %q", n, d.Log.Comment)
@@ -196,10 +173,7 @@ func TestACaptureEndsAtItsSizeWithAWarning(t *testing.T) {
 func TestAFailedWriteEndsTheCaptureOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.har")
 	warned := make(chan error, 10)
-	f, err := Open(path, Options{Version: "test", Warn: func(err error) { warned <- err }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Open(path, Options{Version: "test", Warn: func(err error) { warned <- err }}))(t)
 	record(f, 1, 10)
 	waitFor(t, func() bool { return len(read(t, path).Log.Entries) == 1 })
 	if err := os.Remove(f.disk.next); err != nil { // the names cannot be exchanged any more
@@ -216,10 +190,7 @@ func TestAFailedWriteEndsTheCaptureOnly(t *testing.T) {
 
 // Exchanges that hold much are cut, and never wait.
 func TestMemoryIsBounded(t *testing.T) {
-	f, err := Open(filepath.Join(t.TempDir(), "x.har"), Options{Version: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Open(filepath.Join(t.TempDir(), "x.har"), Options{Version: "test"}))(t)
 	defer f.Close()
 	var open []*Exchange
 	for range 100 {

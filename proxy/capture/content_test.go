@@ -9,23 +9,19 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 )
 
 func TestAQueryIsSearchedBeforeItIsDecoded(t *testing.T) {
 	const secret = "abcdefg+hijklmn+opqrstu"
 	path := filepath.Join(t.TempDir(), "x.har")
-	f, err := Open(path, Options{Version: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Open(path, Options{Version: "test"}))(t)
 	r, _ := http.NewRequest(http.MethodGet, "https://x.example/", http.NoBody)
 	r.RequestURI = "/?q=" + secret
 	f.Begin(r).End(Outcome{Row: audit.Row{Event: audit.EventProxyProxied, Host: "x.example"},
 		Secrets: scrub.NewSet([]scrub.Credential{{Secret: []byte(secret)}})})
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Close())
 	got := read(t, path).Log.Entries[0].Request
 	if v := got.QueryString[0].Value; v != strings.Repeat("*", len(secret)) || strings.Contains(got.URL, "abcdefg") {
 		t.Errorf("a plus sign is a space: %q in %s", v, got.URL)

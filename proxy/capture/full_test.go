@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // captureUntilFull is a process that captures to a file system of its own until that is full, and prints what it was
@@ -109,19 +111,12 @@ func TestAFileThatGoesAwayEndsTheCaptureOnly(t *testing.T) {
 		"with its directory": func(path string) error { return os.RemoveAll(filepath.Dir(path)) },
 	} {
 		path := filepath.Join(t.TempDir(), "dir", "x.har")
-		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Dir(path), 0o700))
 		warned := make(chan error, 10)
-		f, err := Open(path, Options{Version: "test", Warn: func(err error) { warned <- err }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(Open(path, Options{Version: "test", Warn: func(err error) { warned <- err }}))(t)
 		record(f, 1, 10)
 		waitFor(t, func() bool { return len(read(t, path).Log.Entries) == 1 })
-		if err := away(path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, away(path))
 		for i := range 20 {
 			record(f, i, 10)
 		}

@@ -22,6 +22,8 @@ import (
 	"testing/iotest"
 	"time"
 	"unicode/utf16"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 const document = `{"url":"/v1/echo","headers":{"Authorization":` +
@@ -247,9 +249,7 @@ func TestASilentBodyDelaysNothing(t *testing.T) {
 	src, in := io.Pipe()
 	var got []Format
 	b := NewBody(src, -1, refuse(&got))
-	if err := b.Await(context.Background(), 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Await(context.Background(), 0))
 	go func() { _, _ = in.Write([]byte("\x1f\x8b\x08 and so on")) }()
 	if n, err := b.Read(make([]byte, 100)); n != 0 || !errors.Is(err, errRefused) {
 		t.Errorf("read %d bytes, %v", n, err)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/e2e/corpus"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 const (
@@ -90,9 +91,7 @@ func benchmarkBody(b *testing.B, set *Set, body []byte) {
 func cpuTime(b *testing.B) int64 {
 	b.Helper()
 	var used unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &used); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &used))
 	return used.Nano()
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // endless is a body of escapes: the most expensive input to search.
@@ -26,14 +28,10 @@ func TestAStreamThatWaitsHoldsNoPiece(t *testing.T) {
 		r := set.Reader(endless{})
 		p := make([]byte, size)
 		for range 3 {
-			if _, err := io.ReadFull(r, p); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.ReadFull(r, p))(t)
 		}
 		for len(r.ready) > 0 { // what was read with it, and did not fit
-			if _, err := r.Read(p); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(r.Read(p))(t)
 		}
 		if s := r.scan; s.workspace != nil || cap(s.data) > smallPiece || cap(s.rest) > smallPiece {
 			t.Errorf("reads of %d bytes: a stream that waits holds %d and %d bytes, and a workspace: %t", size, cap(s.data),

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 const (
@@ -94,10 +96,7 @@ func spellings(s string) map[string]string {
 func scrubbed(t *testing.T, set *Set, text string, sizes func() int) string {
 	t.Helper()
 	src := iotest.DataErrReader(&pieces{strings.NewReader(text), sizes})
-	out, err := io.ReadAll(set.Reader(io.NopCloser(src)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(io.ReadAll(set.Reader(io.NopCloser(src))))(t)
 	if len(out) != len(text) {
 		t.Fatalf("%d bytes became %d", len(text), len(out))
 	}

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // writeCounter counts the writes to a connection. It has no deadlines: those of a
@@ -44,9 +46,7 @@ func smallExchange(t testing.TB) (func(), *writeCounter) {
 	t.Cleanup(func() { client.Close(); <-served })
 	request, buf := []byte(smallRequest), make([]byte, 4<<10)
 	return func() {
-		if _, err := client.Write(request); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.Write(request))(t)
 		for got := 0; !bytes.HasSuffix(buf[:got], []byte("}")); {
 			n, err := client.Read(buf[got:])
 			if got += n; err != nil {

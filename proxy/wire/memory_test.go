@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/budget"
 )
 
@@ -43,23 +44,14 @@ func (h *recorder) Refuse(f *ProtocolError) *http.Response {
 // sharing returns a function that dials a connection served with the budget b.
 func sharing(t *testing.T, b *budget.Budget, h Handler) (dial func() net.Conn) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var served sync.WaitGroup
 	t.Cleanup(func() { _ = l.Close(); served.Wait() })
 	return func() net.Conn {
-		client, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := must.Get(net.Dial("tcp", l.Addr().String()))(t)
 		t.Cleanup(func() { _ = client.Close() })
 		_ = client.SetDeadline(time.Now().Add(patience))
-		server, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		server := must.Get(l.Accept())(t)
 		served.Go(func() { Serve(context.Background(), server, Options{Budget: b}, h) })
 		return client
 	}
@@ -94,9 +86,7 @@ func TestHeadsThatDoNotEndMakeRoom(t *testing.T) {
 	var ends []net.Conn
 	for i := range 8 { // 82 KiB each: four have room
 		conn := dial()
-		if _, err := io.WriteString(conn, headOf(30<<10)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(conn, headOf(30<<10)))(t)
 		ends = append(ends, conn)
 		await(t, b, func(used int64) bool { return used >= int64(min(i+1, 4))*80<<10 })
 	}
@@ -114,9 +104,7 @@ func TestHeadsThatDoNotEndMakeRoom(t *testing.T) {
 	}
 	h.mu.Unlock()
 	last := ends[7]
-	if _, err := io.WriteString(last, "\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(last, "\r\n\r\n"))(t)
 	if res, err := http.ReadResponse(bufio.NewReader(last), nil); err != nil || res.StatusCode != http.StatusOK {
 		t.Errorf("the newest head: %v, %v, want 200", res, err)
 	}
@@ -136,14 +124,10 @@ func TestAnUnreadResponseMakesRoom(t *testing.T) {
 	b := budget.New(160 << 10)
 	dial := sharing(t, b, h)
 	unread := dial()
-	if _, err := io.WriteString(unread, "GET /endless HTTP/1.1\r\nHost: a.example\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(unread, "GET /endless HTTP/1.1\r\nHost: a.example\r\n\r\n"))(t)
 	for i := 0; ; i++ { // until it stands still
 		conn := dial()
-		if _, err := io.WriteString(conn, headOf(60<<10)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(conn, headOf(60<<10)))(t)
 		select {
 		case err := <-causes:
 			if !strings.HasSuffix(err.Error(), budget.ErrShed.Error()) {
@@ -169,9 +153,7 @@ func TestAnIdleConnectionHoldsNothing(t *testing.T) {
 	conn := sharing(t, b, h)()
 	br := bufio.NewReader(conn)
 	for _, size := range []int{100, 60 << 10, 100} {
-		if _, err := io.WriteString(conn, headOf(size)+"\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(conn, headOf(size)+"\r\n\r\n"))(t)
 		res, err := http.ReadResponse(br, nil)
 		if err != nil || res.StatusCode != http.StatusOK {
 			t.Fatal(res, err)

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // heads are requests that are accepted, and seeds of FuzzParse.
@@ -110,14 +112,8 @@ func parsesAsNetHTTPDoes(t *testing.T, head string) bool {
 // A field that is appended to is not the next field's value.
 func TestValuesOfFieldsDoNotOverlap(t *testing.T) {
 	head := "GET / HTTP/1.1\r\nHost: h\r\nA: 1\r\nB: 2\r\nC: 3\r\n\r\n"
-	frame, perr := validate(head, Limits{}.WithDefaults())
-	if perr != nil {
-		t.Fatal(perr)
-	}
-	r, err := parse(t.Context(), head, frame)
-	if err != nil {
-		t.Fatal(err)
-	}
+	frame := must.Get(validate(head, Limits{}.WithDefaults()))(t)
+	r := must.Get(parse(t.Context(), head, frame))(t)
 	r.Header.Add("A", "x")
 	r.Header.Add("B", "y")
 	if b, c := r.Header["B"], r.Header["C"]; len(b) != 2 || b[0] != "2" || len(c) != 1 || c[0] != "3" {
@@ -135,13 +131,8 @@ func TestAHeadIsParsedInFewAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		CanonicalizeNames(head[bytes.IndexByte(head, '\n')+1:])
 		text := string(head)
-		frame, perr := validate(text, limits)
-		if perr != nil {
-			t.Fatal(perr)
-		}
-		if _, err := parse(ctx, text, frame); err != nil {
-			t.Fatal(err)
-		}
+		frame := must.Get(validate(text, limits))(t)
+		must.Get(parse(ctx, text, frame))(t)
 	}); n > most {
 		t.Errorf("a head takes %v allocations, want %d", n, most)
 	}

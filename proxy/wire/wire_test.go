@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // echo responds with the method, the target and the body of the request.
@@ -49,10 +51,7 @@ func refused(t *testing.T, rejected <-chan *ProtocolError, head string) *Protoco
 // dial serves h on a loopback connection and returns the client's end.
 func dial(t *testing.T, opts Options, h Handler) net.Conn {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
 	go func() {
@@ -61,10 +60,7 @@ func dial(t *testing.T, opts Options, h Handler) net.Conn {
 			Serve(ctx, c, opts, h)
 		}
 	}()
-	client, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(net.Dial("tcp", l.Addr().String()))(t)
 	t.Cleanup(func() {
 		client.Close()
 		cancel()
@@ -291,10 +287,7 @@ func TestABodyThatBreaksOffIsNoCleanEnd(t *testing.T) {
 				ContentLength: length})
 		}))
 		_, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-		res, err := http.ReadResponse(bufio.NewReader(client), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(http.ReadResponse(bufio.NewReader(client), nil))(t)
 		if got, err := io.ReadAll(res.Body); err == nil {
 			t.Errorf("length %d: the client took %q for the whole", length, got)
 		}
@@ -339,17 +332,9 @@ func draining(t *testing.T) (stop context.CancelFunc, ask func(request string) (
 	br = bufio.NewReader(client)
 	return stop, func(request string) (*http.Response, string) {
 		t.Helper()
-		if _, err := io.WriteString(client, request); err != nil {
-			t.Fatal(err)
-		}
-		res, err := http.ReadResponse(br, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(client, request))(t)
+		res := must.Get(http.ReadResponse(br, nil))(t)
+		body := must.Get(io.ReadAll(res.Body))(t)
 		return res, string(body)
 	}, br
 }
@@ -438,20 +423,11 @@ func (c *lateConn) note(at time.Time) {
 }
 
 func TestDrainingCutsNoRequestShort(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
-	client, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(net.Dial("tcp", l.Addr().String()))(t)
 	defer client.Close()
-	conn, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(l.Accept())(t)
 	drain, stop := context.WithCancel(t.Context())
 	late := &lateConn{Conn: conn, drain: drain, read: make(chan string, 100), entered: make(chan struct{}),
 		served: make(chan struct{}), set: make(chan struct{})}
@@ -476,9 +452,7 @@ func TestDrainingCutsNoRequestShort(t *testing.T) {
 		Serve(t.Context(), late, Options{Drain: drain, Limits: Limits{Header: time.Hour, Idle: time.Hour}}, h)
 	}()
 	_, _ = io.WriteString(client, "GET /0 HTTP/1.1\r\nHost: h\r\n\r\n")
-	if _, err := http.ReadResponse(bufio.NewReader(client), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(http.ReadResponse(bufio.NewReader(client), nil))(t)
 	_, _ = io.WriteString(client, "GET /1")
 	for got := ""; !strings.HasSuffix(got, "GET /1"); got += <-late.read {
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 )
 
@@ -89,10 +90,7 @@ func TestEveryRecipeHasItsAgent(t *testing.T) {
 	}
 	for _, file := range recipes {
 		name := strings.TrimSuffix(file, ".Dockerfile")
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(os.ReadFile(file))(t)
 		if a, ok := agents.Find(name); !ok || !bytes.Equal(a.Recipe, want) {
 			t.Errorf("%s is not the recipe of an agent %s: add it to agents.go", file, name)
 		}

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/docker/docker/client"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // builder is an engine whose builds fail as they are told, each after it has made
@@ -197,13 +199,8 @@ func (failing) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 // The commands of a build are below processes of Podman's own, which must go on.
 func TestTheCommandsBelowAServiceAreKilled(t *testing.T) {
 	service := exec.Command("sh", "-c", `sh -c 'sleep 600; echo its child ended; exit 3'; echo $?`)
-	out, err := service.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := service.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(service.StdoutPipe())(t)
+	must.Do(t, service.Start())
 	for { // until the sleep is there
 		parents, found := processParents(), false
 		for _, parent := range parents {

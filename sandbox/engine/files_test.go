@@ -5,28 +5,22 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestALayerHasWhatAContainerSees(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"etc/aileron", "srv", "volume"} {
-		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
 	}
 	for _, name := range []string{"etc/aileron/a.pem", "volume/a.pem", "srv/a.pem"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("a root"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("a root"), 0o600))
 	}
 	for link, to := range map[string]string{"etc/linked": "aileron", "etc/aileron/link.pem": "a.pem"} {
-		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, filepath.Join(dir, link)))
 	}
-	if err := syscall.Mkfifo(filepath.Join(dir, "etc/pipe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(filepath.Join(dir, "etc/pipe"), 0o600))
 	l := Layer{dir: dir, covered: []string{"/volume/", "/srv/a.pem"}}
 	for _, c := range []struct {
 		why, file, data string
@@ -59,17 +53,11 @@ func TestALayerLacksOnlyWhatIsNowhere(t *testing.T) {
 	base := t.TempDir()
 	layer := func(name string) string { return filepath.Join(base, name, "diff") }
 	for _, dir := range []string{"upper/diff/etc", "a/diff/usr/bin", "b/diff/usr/bin", "b/diff/srv", "c/diff/opt"} {
-		if err := os.MkdirAll(filepath.Join(base, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(base, dir), 0o755))
 	}
-	if err := os.WriteFile(filepath.Join(layer("b"), "usr/bin/tool"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(layer("b"), "usr/bin/tool"), nil, 0o600))
 	for link, to := range map[string]string{"bin": "usr/bin", "usr/bin/gone": "nowhere"} {
-		if err := os.Symlink(to, filepath.Join(layer("a"), link)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, filepath.Join(layer("a"), link)))
 	}
 	l := Layer{dir: layer("upper"), lower: []string{layer("a"), layer("b")}, covered: []string{"/srv/"}}
 	for _, c := range []struct {
@@ -99,9 +87,7 @@ func TestALayerLacksOnlyWhatIsNowhere(t *testing.T) {
 		"one has no plain directory": {dir: l.dir, lower: append([]string{layer("c")}, l.lower...)},
 	} {
 		if why == "one has no plain directory" {
-			if err := os.WriteFile(filepath.Join(base, "c", "composefs-data"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(base, "c", "composefs-data"), nil, 0o600))
 		}
 		if other.Lacks("/usr/bin/other") {
 			t.Errorf("%s: and a file is said to be absent", why)

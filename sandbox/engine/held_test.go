@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A zombie has left its groups, and is not a process without limits.
@@ -22,13 +23,8 @@ func TestAProcessThatEndsIsExiting(t *testing.T) {
 		t.Error("the test itself is said to exit")
 	}
 	cmd := exec.CommandContext(t.Context(), "cat")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	must.Do(t, cmd.Start())
 	if exiting(cmd.Process.Pid) {
 		t.Error("a process that waits for its input is said to exit")
 	}
@@ -47,9 +43,7 @@ func TestAProcessThatEndsIsExiting(t *testing.T) {
 	if missing := c.Unenforced(Limits{Memory: 1 << 30, CPUs: 1}); len(missing) != 2 {
 		t.Errorf("%q are said not to be enforced for a process that runs, want both", missing)
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Wait())
 	if !exiting(cmd.Process.Pid) {
 		t.Error("a process that is gone is said to run")
 	}
@@ -70,22 +64,11 @@ step("caught")
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 step("blocked")
 `)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	lines := bufio.NewReader(out)
-	fd, err := unix.PidfdOpen(cmd.Process.Pid, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd := must.Get(unix.PidfdOpen(cmd.Process.Pid, 0))(t)
 	c := &Container{process: &pidfd{fd}, pid: cmd.Process.Pid}
 	defer c.process.release()
 	for _, step := range []struct {
@@ -103,13 +86,9 @@ step("blocked")
 		if c.TakesSignal(syscall.SIGHUP, execTime) {
 			t.Error("it takes SIGHUP")
 		}
-		if _, err := io.WriteString(in, "go on\n"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(in, "go on\n"))(t)
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Wait())
 }
 
 func TestLimitsThatTheKernelDoesNotEnforceAreFound(t *testing.T) {
@@ -117,9 +96,7 @@ func TestLimitsThatTheKernelDoesNotEnforceAreFound(t *testing.T) {
 	dir := func(files map[string]string) string {
 		at := t.TempDir()
 		for name, text := range files {
-			if err := os.WriteFile(filepath.Join(at, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(at, name), []byte(text), 0o600))
 		}
 		return at
 	}
@@ -171,9 +148,7 @@ func TestWhatAContainerRunsOutOfIsRead(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		for name, text := range c.files {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}
 		g := group{dir, c.unified}
 		var got Exhaustion
@@ -186,9 +161,7 @@ func TestWhatAContainerRunsOutOfIsRead(t *testing.T) {
 
 func TestTheGroupOfAContainerIsTheOneWithItsLimits(t *testing.T) {
 	root := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(root, "machine.slice/libpod-c0ffee.scope/container"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(root, "machine.slice/libpod-c0ffee.scope/container"), 0o700))
 	want := filepath.Join(root, "machine.slice/libpod-c0ffee.scope")
 	for _, path := range []string{"/machine.slice/libpod-c0ffee.scope", "/machine.slice/libpod-c0ffee.scope/container"} {
 		if got := groupAt(root, path, "c0ffee", true); got.dir != want {

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // Podman reports the end of a container only when a further process has cleaned up behind it.
@@ -90,10 +92,7 @@ func TestAContainerThatEndsMeanwhileIsRemoved(t *testing.T) {
 func respondingPodman(t *testing.T, mux http.Handler) *Engine {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", socket))(t)
 	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: mux}}
 	server.Start()
 	t.Cleanup(server.Close)

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // forever is a call that the engine never answers.
@@ -123,13 +125,9 @@ func TestAProcessThatStartsIsASignOfLife(t *testing.T) {
 
 func TestAStoppedProcessIsNamed(t *testing.T) {
 	cmd := exec.Command("sleep", "600")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Signal(syscall.SIGSTOP))
 	var status syscall.WaitStatus
 	if _, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
 		t.Fatalf("the process is not stopped: %v, %v", status, err)
@@ -190,9 +188,7 @@ func TestAWaitIsReportedWhenItTakesLong(t *testing.T) {
 				p := &liveness{kind: "podman", patience: Patience{Report: report}, ping: func(context.Context) error { return nil }}
 				p.muted.Store(c.muted)
 				call := func(context.Context) error { <-time.After(c.takes); return nil }
-				if err := p.await(t.Context(), "make a container", call); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, p.await(t.Context(), "make a container", call))
 				if !slices.Equal(got, c.want) {
 					t.Errorf("reported %q, want %q", got, c.want)
 				}
@@ -232,18 +228,14 @@ func TestAHeldServiceStaysAndOneThatIsReleasedEnds(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	conf := filepath.Join(dir, "containers.conf")
-	if err := os.WriteFile(conf, podmanConf(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(conf, podmanConf(), 0o600))
 	serve := func(name string) (socket string, ended <-chan struct{}) {
 		socket = filepath.Join(dir, name)
 		cmd := exec.Command("podman", "system", "service", "--time", "2", "unix://"+socket)
 		if os.Getenv("CONTAINERS_CONF") == "" {
 			cmd.Env = append(os.Environ(), "CONTAINERS_CONF="+conf)
 		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		done := make(chan struct{})
 		go func() { _ = cmd.Wait(); close(done) }()
 		t.Cleanup(func() { _ = cmd.Process.Kill(); <-done })
@@ -286,9 +278,7 @@ func fakePodman(t *testing.T, script string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.WriteFile(filepath.Join(dir, "podman"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "podman"), []byte("#!/bin/sh\n"+script), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv("TMPDIR", dir)
 	t.Cleanup(func() {
@@ -337,16 +327,13 @@ func TestASlowServiceIsWaitedFor(t *testing.T) {
 	gate := filepath.Join(t.TempDir(), "gate")
 	fakePodman(t, "until [ -e "+gate+" ]; do sleep 0.1; done; exec "+real+" \"$@\"")
 	var steps []string
-	e, err := startService(t.Context(), Patience{Report: func(w Wait) {
+	e := must.Get(startService(t.Context(), Patience{Report: func(w Wait) {
 		if steps = append(steps, w.Step); len(steps) == 1 {
 			if err := os.WriteFile(gate, nil, 0o600); err != nil {
 				t.Error(err)
 			}
 		}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	e.Close()
 	if len(steps) == 0 || steps[0] != "start its service" {
 		t.Errorf("reported %q, want the start of the service first", steps)
@@ -364,9 +351,7 @@ func TestTheLastErrorOfAServiceIsFound(t *testing.T) {
 		{at + "fatal msg=\"cut\n", at + `fatal msg="cut`},
 	} {
 		logs := &Tail{}
-		if _, err := logs.Write([]byte(c.output)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(logs.Write([]byte(c.output)))(t)
 		if got := logs.LastError(); got != c.want {
 			t.Errorf("last error of %q = %q, want %q", c.output, got, c.want)
 		}

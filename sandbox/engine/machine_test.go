@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // DOCKER_HOST may name a daemon by tcp://.
@@ -50,10 +52,7 @@ func TestARootlessEngineIsRecognised(t *testing.T) {
 			_, _ = w.Write([]byte(info))
 		})}
 		socket := filepath.Join(t.TempDir(), "s")
-		l, err := net.Listen("unix", socket)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("unix", socket))(t)
 		go func() { _ = server.Serve(l) }()
 		t.Cleanup(func() { _ = server.Close() })
 		cli, p, err := dial("podman", "unix://"+socket, Patience{})
@@ -75,9 +74,7 @@ func TestARootlessEngineIsRecognised(t *testing.T) {
 
 func TestAnEngineOfOursIsKnownWithoutAQuestion(t *testing.T) {
 	meminfo := filepath.Join(t.TempDir(), "meminfo")
-	if err := os.WriteFile(meminfo, []byte("MemFree: 1 kB\nMemTotal:       2048 kB\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(meminfo, []byte("MemFree: 1 kB\nMemTotal:       2048 kB\n"), 0o600))
 	t.Setenv("_CONTAINERS_USERNS_CONFIGURED", "")
 	host, known := ownHost(meminfo)
 	if os.Geteuid() == 0 && !isAdmin() {
@@ -103,10 +100,7 @@ func TestAnEngineOfOursReportsTheSame(t *testing.T) {
 	}
 	defer e.Close()
 	host, known := ownHost("/proc/meminfo")
-	about, err := e.About(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	about := must.Get(e.About(t.Context()))(t)
 	if want := (Host{about.Machine, about.Rootless}); !known || host != want {
 		t.Errorf("the host is %+v, known: %v; Podman reports %+v", host, known, want)
 	}

@@ -10,23 +10,18 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hostport/hosttest"
 )
 
 func query(t testing.TB, name string, kind dnsmessage.Type) []byte {
 	t.Helper()
-	n, err := dnsmessage.NewName(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(dnsmessage.NewName(name))(t)
 	m := dnsmessage.Message{
 		Header:    dnsmessage.Header{ID: 7, RecursionDesired: true},
 		Questions: []dnsmessage.Question{{Name: n, Type: kind, Class: dnsmessage.ClassINET}},
 	}
-	packed, err := m.Pack()
-	if err != nil {
-		t.Fatal(err)
-	}
+	packed := must.Get(m.Pack())(t)
 	return packed
 }
 
@@ -134,9 +129,7 @@ func TestAFullTableIsSmall(t *testing.T) {
 		if plain, ok := plainName(name + "."); !ok || len(plain) != 251 {
 			t.Fatalf("%q is no name of 251 letters", name)
 		}
-		if _, err := n.address(name); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(n.address(name))(t)
 	}
 	used := inUse() - before
 	t.Logf("%d names take %.1f MiB", len(n.all), float64(used)/(1<<20))
@@ -148,9 +141,7 @@ func TestAFullTableIsSmall(t *testing.T) {
 
 func TestAddressesNeverGivenHaveNoName(t *testing.T) {
 	n := newNames()
-	if _, err := n.address("a.example"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(n.address("a.example"))(t)
 	for _, s := range []string{
 		"198.18.0.0", "198.18.0.2", "198.19.255.254", "0.0.0.0", "255.255.255.255", "::1", "::ffff:198.18.0.1",
 	} {
@@ -209,19 +200,12 @@ func TestMalformedQueriesAreAnsweredAsSuch(t *testing.T) {
 
 func TestEDNSIsAnsweredWithEDNS(t *testing.T) {
 	var m dnsmessage.Message
-	if err := m.Unpack(query(t, "a.example.", dnsmessage.TypeA)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Unpack(query(t, "a.example.", dnsmessage.TypeA)))
 	var h dnsmessage.ResourceHeader
-	if err := h.SetEDNS0(4096, 0, true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.SetEDNS0(4096, 0, true))
 	cookie := []dnsmessage.Option{{Code: 10, Data: []byte("cookie12")}}
 	m.Additionals = []dnsmessage.Resource{{Header: h, Body: &dnsmessage.OPTResource{Options: cookie}}}
-	packed, err := m.Pack()
-	if err != nil {
-		t.Fatal(err)
-	}
+	packed := must.Get(m.Pack())(t)
 	got := parse(t, newNames().answer(packed))
 	if len(got.Answers) != 1 || len(got.Additionals) != 1 {
 		t.Fatalf("%v, want an address and an OPT", got.GoString())

@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // In whatever order names are looked up, each keeps its address, no two have the
@@ -141,9 +143,7 @@ func FuzzAuthority(f *testing.F) {
 		n := newNames()
 		plain, ok := plainName(asked)
 		if ok {
-			if _, err := n.address(plain); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(n.address(plain))(t)
 		}
 		authority, some := n.authority(to)
 		if some == (to.Addr().IsLoopback() || to.Port() == 0) {

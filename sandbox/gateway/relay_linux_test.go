@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestAnEndIsPassedOnBothWays(t *testing.T) {
@@ -31,9 +32,7 @@ func TestAnEndIsPassedOnBothWays(t *testing.T) {
 		b.start()
 		for _, to := range []string{"127.0.0.1:3128", "192.0.2.1:80"} {
 			conn := b.dial(to)
-			if _, err := io.WriteString(conn, "all I want"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(conn, "all I want"))(t)
 			_ = conn.(*net.TCPConn).CloseWrite()
 			if got, err := io.ReadAll(conn); string(got) != "got 10" || err != nil {
 				t.Errorf("%s: %q, %v, want the answer and the end", to, got, err)

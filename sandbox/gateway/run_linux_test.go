@@ -22,6 +22,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/peer"
 )
 
@@ -29,9 +30,7 @@ func TestNoThreadKeepsAPrivilege(t *testing.T) {
 	sealed(t, func(t *testing.T, b *box) {
 		b.start()
 		for range 50 { // threads come with work
-			if err := exchange(b.dial("192.0.2.1:443"), "hello"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, exchange(b.dial("192.0.2.1:443"), "hello"))
 		}
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", b.gateway.Process.Pid))
 		if len(files) < 2 {
@@ -63,9 +62,7 @@ func TestAKilledGatewayEndsItsConnections(t *testing.T) {
 			t.Fatalf("%q, %s", line, b.stderr)
 		}
 		open := b.dial("192.0.2.1:443")
-		if err := exchange(open, "hello"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, exchange(open, "hello"))
 		_ = b.gateway.Process.Kill()
 		_ = b.gateway.Wait()
 		if err := exchange(open, "hello"); err == nil || isTimeout(err) {
@@ -92,18 +89,11 @@ func TestFailuresNameTheStepInOneLine(t *testing.T) {
 			if err := netlink.LinkAdd(veth); err != nil {
 				t.Skipf("no other device can be made here: %v", err)
 			}
-			if err := netlink.LinkSetUp(veth); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, netlink.LinkSetUp(veth))
 		}, "", "gateway: set up the network: the network namespace has the device way-out"},
 		{"a taken port", func(t *testing.T) {
-			if _, err := harness.Loopback(); err != nil {
-				t.Fatal(err)
-			}
-			l, err := net.Listen("tcp", "127.0.0.1:3128")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Get(harness.Loopback())(t)
+			l := must.Get(net.Listen("tcp", "127.0.0.1:3128"))(t)
 			t.Cleanup(func() { _ = l.Close() })
 		}, "", "gateway: listen: "},
 		{"no proxy", nil, "NO_PROXY_SOCKETS=1", "gateway: reach the proxy's socket "},
@@ -134,9 +124,7 @@ func TestTheGatewayEndsOnASignal(t *testing.T) {
 		}
 		idle, busy := b.dial("127.0.0.1:3128"), b.dial(netip.AddrPortFrom(b.address("example.test"), 443).String())
 		for _, conn := range []net.Conn{idle, busy} {
-			if err := exchange(conn, "hello"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, exchange(conn, "hello"))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
@@ -215,10 +203,7 @@ func TestTenThousandConnections(t *testing.T) {
 // status returns a line of the gateway's /proc/PID/status.
 func status(t *testing.T, b *box, key string) string {
 	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.gateway.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", b.gateway.Process.Pid)))(t)
 	for line := range strings.Lines(string(data)) {
 		if value, ok := strings.CutPrefix(line, key+":"); ok {
 			return strings.TrimSpace(value)
@@ -235,16 +220,11 @@ func TestAFloodEndsItself(t *testing.T) {
 		var held []net.Conn
 		for range room {
 			conn := b.dial("192.0.2.1:443")
-			if err := exchange(conn, "hello"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, exchange(conn, "hello"))
 			held = append(held, conn)
 		}
 		for range flood {
-			conn, err := net.DialTimeout("tcp", "192.0.2.1:443", patience)
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(net.DialTimeout("tcp", "192.0.2.1:443", patience))(t)
 			_ = conn.Close()
 		}
 		if err := exchange(b.dial("192.0.2.1:443"), "hello"); err == nil || isTimeout(err) {
@@ -281,9 +261,7 @@ func TestADepartedClientIsDistinguishedFromAHalfClosedOne(t *testing.T) {
 		b.start()
 		for _, to := range []string{"127.0.0.1:3128", "192.0.2.1:80"} {
 			client := b.dial(to)
-			if _, err := io.WriteString(client, "all I want"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(client, "all I want"))(t)
 			_ = client.(*net.TCPConn).CloseWrite()
 			theirs := <-half
 			if peer.Gone(theirs, netip.AddrPort{}) {
@@ -309,15 +287,9 @@ func TestADepartedClientIsDistinguishedFromAHalfClosedOne(t *testing.T) {
 func TestTheSealDropsByPolicyToo(t *testing.T) {
 	sealed(t, func(t *testing.T, b *box) {
 		b.start()
-		c, err := nftables.New()
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(nftables.New())(t)
 		for family, rules := range map[nftables.TableFamily]int{nftables.TableFamilyIPv4: 3, nftables.TableFamilyIPv6: 2} {
-			chains, err := c.ListChainsOfTableFamily(family)
-			if err != nil {
-				t.Fatal(err)
-			}
+			chains := must.Get(c.ListChainsOfTableFamily(family))(t)
 			found := false
 			for _, chain := range chains {
 				if chain.Name != "seal" {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestAClientWithoutAProxyReachesTheProxyByName(t *testing.T) {
@@ -59,10 +61,7 @@ func TestAClientThatSpeaksMPTCPIsRedirectedToo(t *testing.T) {
 		b.start()
 		dialer := net.Dialer{Timeout: patience}
 		dialer.SetMultipathTCP(true)
-		conn, err := dialer.Dial("tcp4", "192.0.2.9:443")
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(dialer.Dial("tcp4", "192.0.2.9:443"))(t)
 		defer conn.Close()
 		_ = conn.SetDeadline(time.Now().Add(patience))
 		if err := exchange(conn, "hello"); err != nil {
@@ -152,10 +151,7 @@ func TestLoopbackIsTheSandboxsOwn(t *testing.T) {
 	sealed(t, func(t *testing.T, b *box) {
 		b.start()
 		for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
-			l, err := net.Listen("tcp", at)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(net.Listen("tcp", at))(t)
 			defer l.Close()
 			go func() {
 				if conn, err := l.Accept(); err == nil {

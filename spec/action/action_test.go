@@ -402,10 +402,8 @@ func TestAnActionFileIsARegularFile(t *testing.T) {
 // TestTheDirectoryIsNoLink makes a project's directory the source of actions.
 func TestTheDirectoryIsNoLink(t *testing.T) {
 	home, project := t.TempDir(), t.TempDir()
-	if err := errors.Join(os.WriteFile(filepath.Join(project, "file-followup.md"), []byte(good), 0o600),
-		os.Symlink(project, filepath.Join(home, "actions"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(filepath.Join(project, "file-followup.md"), []byte(good), 0o600),
+		os.Symlink(project, filepath.Join(home, "actions"))))
 	l := In(home)
 	a, _ := Parse([]byte(good))
 	_, list := l.List()

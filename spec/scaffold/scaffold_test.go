@@ -108,10 +108,7 @@ func TestTheNameFromGit(t *testing.T) {
 }
 
 func TestNothingIsReplaced(t *testing.T) {
-	files, err := Starter("github://acme/tracker", "api.tracker.example", spec.KindBearer).Files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(Starter("github://acme/tracker", "api.tracker.example", spec.KindBearer).Files())(t)
 	for _, name := range []string{spec.ManifestFile, spec.SpecFile} {
 		dir := t.TempDir()
 		put(t, filepath.Join(dir, name), "mine")

@@ -38,10 +38,7 @@ func TestTheCheckedSignatureIsInstalled(t *testing.T) {
 	src := source(t, "1.2.0", map[string]string{signatureFile: "of the source"})
 	add := func(sig []byte) Installed {
 		t.Helper()
-		all, err := s.InstallAll(t.Context(), []Source{{Src: src, Checked: true, Signature: sig}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must.Get(s.InstallAll(t.Context(), []Source{{Src: src, Checked: true, Signature: sig}}, nil))(t)
 		return all[0]
 	}
 	for _, c := range []struct{ sig, want string }{

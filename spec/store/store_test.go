@@ -209,9 +209,7 @@ func TestIndexIsRebuilt(t *testing.T) {
 		}
 	}
 	// Broken and forgotten, it can still be removed by its hash.
-	if err := errors.Join(os.Remove(s.indexFile(hash)), flip(filepath.Join(s.path(hash), spec.SpecFile))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Remove(s.indexFile(hash)), flip(filepath.Join(s.path(hash), spec.SpecFile))))
 	if gone, err := s.Remove(hash, "", nil); err != nil || len(gone) != 1 {
 		t.Errorf("Remove(hash) = %v, %v", gone, err)
 	}

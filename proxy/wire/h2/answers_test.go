@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
@@ -55,7 +56,7 @@ func TestAFloodOfFramesThatAreAnsweredEndsTheConnection(t *testing.T) {
 				if err == io.EOF {
 					break
 				}
-				must(t, err)
+				must.Do(t, err)
 				switch f := frame.(type) {
 				case *http2.GoAwayFrame:
 					calm = calm || f.ErrCode == http2.ErrCodeEnhanceYourCalm

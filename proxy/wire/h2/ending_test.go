@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
@@ -20,9 +21,7 @@ func TestGoAwayWaitsForNoWriter(t *testing.T) {
 	c := &connection{conn: conn, ctx: context.Background(), streams: map[uint32]*stream{}}
 	c.grown = sync.NewCond(&c.mu)
 	c.waiting.Add(1) // as in writtenLast
-	if err := c.write(func() { c.frameHead(0, http2.FrameData, http2.FlagDataEndStream, 1) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.write(func() { c.frameHead(0, http2.FrameData, http2.FlagDataEndStream, 1) }))
 	c.goAway(http2.ErrCodeEnhanceYourCalm)
 	var got []http2.FrameType
 	for read := http2.NewFramer(io.Discard, &conn.out); ; {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
@@ -38,10 +39,7 @@ type frames struct {
 
 func newFrames(t *testing.T, opts wire.Options, h Handler) *frames {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -50,10 +48,7 @@ func newFrames(t *testing.T, opts wire.Options, h Handler) *frames {
 			Serve(ctx, conn, opts, h)
 		}
 	}()
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", l.Addr().String()))(t)
 	t.Cleanup(func() { _ = conn.Close(); cancel(); _ = l.Close(); <-done })
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	c := &frames{Framer: http2.NewFramer(conn, conn), conn: conn}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
@@ -180,7 +181,7 @@ func TestAnswersToAFloodCountAndMakeRoom(t *testing.T) {
 			b := budget.New(1 << 20)
 			client, server := net.Pipe() // which holds nothing: what is not read is not written
 			defer client.Close()
-			must(t, client.SetDeadline(time.Now().Add(patience)))
+			must.Do(t, client.SetDeadline(time.Now().Add(patience)))
 			served := make(chan struct{})
 			go func() {
 				defer close(served)
@@ -189,11 +190,11 @@ func TestAnswersToAFloodCountAndMakeRoom(t *testing.T) {
 					handler(func(r *http.Request) *http.Response { return status(200, r, http.NoBody, 0) }))
 			}()
 			_, err := io.WriteString(client, http2.ClientPreface)
-			must(t, err)
+			must.Do(t, err)
 			fr := http2.NewFramer(client, client)
 			for range 2 { // SETTINGS and WINDOW_UPDATE
 				_, err = fr.ReadFrame()
-				must(t, err)
+				must.Do(t, err)
 			}
 			go func() {
 				_ = fr.WriteSettings()
@@ -216,12 +217,5 @@ func TestAnswersToAFloodCountAndMakeRoom(t *testing.T) {
 			}
 			<-served // it had to make room
 		})
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
