@@ -17,6 +17,10 @@
 // rows that were changed or removed, the last ones too. It does not find that a process with the same rights
 // recomputed the chain and all heads while no other process wrote: to detect that, keep a head elsewhere.
 //
+// In the code, begin with writer.go, where a row arrives, and fold.go, which moves rows from a session's journal to the
+// database. Package chain has what makes rows evidence, package journal the session's file, and package table the
+// database; log.go puts them together.
+//
 // The package does not interpret rows. Callers are responsible for what must never be in one: a byte of a credential,
 // a header's value, a query, a body.
 package audit

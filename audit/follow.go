@@ -175,7 +175,7 @@ func (f *follower) goBack(ctx context.Context, same bool) error {
 	return err
 }
 
-// InPlace reports whether there is a file at path, and whether it and its write-ahead log are the open ones.
+// inPlace reports whether there is a file at path, and whether it and its write-ahead log are the open ones.
 func (f *follower) inPlace() (there, same bool) {
 	now, err := os.Stat(f.path)
 	if err != nil {

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/audit/internal/journal"
 	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/internal/panics"
 )
 
 // ErrUnavailable is returned when the log cannot be written. The caller must not do what it wanted to record.
@@ -293,3 +295,18 @@ func (l *Log) refuses(e Event) error {
 // Foreign returns a *SchemaError for a log of another version: it must not be written or verified, but may be
 // readable.
 func (l *Log) Foreign() error { return table.CheckSchema(l.path) }
+
+// commitOrFail calls commit and returns a panic as an error, so that the leader passes the lead on in any case.
+func (l *Log) commitOrFail(group []*Row, with table.Extra) (err error) {
+	defer func() {
+		if recover() == nil {
+			return
+		}
+		err = fmt.Errorf("commit: it panicked at %s", strings.Join(panics.Origin(), " < "))
+		if l.tx != nil {
+			l.tx.Close()
+			l.tx = nil
+		}
+	}()
+	return l.commit(group, with)
+}

@@ -1,6 +1,11 @@
 package audit
 
-import "context"
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+)
 
 // Each calls f for every selected row, oldest first, and stops at the first error of f, which it returns.
 func (l *Log) Each(ctx context.Context, filter Filter, f func(Row) error) error {
@@ -46,4 +51,100 @@ func (l *Log) Groups(ctx context.Context, filter Filter, by GroupBy) ([]Group, e
 // does not wait for rows that are only in a journal: session.started is never only there.
 func (l *Log) SessionStart(ctx context.Context, session string) (Row, error) {
 	return l.db.SessionStart(ctx, session)
+}
+
+// maxNames bounds the names of one kind that a summary counts one by one. Others are counted as OtherHosts.
+const maxNames = 256
+
+// Summary counts the rows that a filter selects.
+type Summary struct {
+	Rows      int64            `json:"rows"`
+	First     *time.Time       `json:"first,omitempty"`
+	Last      *time.Time       `json:"last,omitempty"`
+	Events    map[string]int64 `json:"events"`
+	Decisions map[string]int64 `json:"decisions"`
+	Reasons   map[string]int64 `json:"reasons"`
+
+	Counted int64 `json:"counted_requests"` // refused requests that only a count in a row records
+	Unknown int64 `json:"unknown_outcomes"` // rows of EventProxyUnknown
+	Open    int   `json:"without_outcome"`  // intents without any outcome; at most 65536 are counted
+	Spilled int   `json:"spilled_rows"`     // rows of journals that the log does not have yet
+}
+
+// Summarize counts the selected rows. The outcome of a selected intent is looked for in the whole log, if its session
+// has not ended.
+func (l *Log) Summarize(ctx context.Context, filter Filter) (Summary, error) {
+	groups, err := l.Groups(ctx, filter, GroupBy{Intents: true})
+	if err != nil {
+		return Summary{}, err
+	}
+	return l.SummaryOf(ctx, filter, groups)
+}
+
+// SummaryOf is Summarize for the groups of the selected rows, intents included.
+func (l *Log) SummaryOf(ctx context.Context, filter Filter, groups []Group) (Summary, error) {
+	s := Summary{Events: map[string]int64{}, Decisions: map[string]int64{}, Reasons: map[string]int64{}}
+	for _, g := range groups {
+		s.add(g)
+	}
+	s.Unknown = s.Events[string(EventProxyUnknown)]
+	if err := l.countOpen(ctx, filter, groups, &s); err != nil {
+		return s, err
+	}
+	spills, err := Spills(l.path)
+	for _, spill := range spills {
+		if filter.Session == "" || filter.Session == spill.Session {
+			s.Spilled += len(spill.Rows)
+		}
+	}
+	return s, err
+}
+
+// countOpen counts the selected intents without an outcome. Only sessions that have not ended have any.
+func (l *Log) countOpen(ctx context.Context, filter Filter, groups []Group, s *Summary) error {
+	ended, err := l.Groups(ctx, Filter{Event: EventSessionEnded, Session: filter.Session, Sessions: filter.Sessions},
+		GroupBy{})
+	if err != nil {
+		return err
+	}
+	isEnded, going := map[string]bool{}, map[string]bool{}
+	for _, g := range ended {
+		isEnded[g.Session] = true
+	}
+	for _, g := range groups {
+		if g.Event == EventProxyStarted && !isEnded[g.Session] {
+			going[g.Session] = true
+		}
+	}
+	if len(going) == 0 {
+		return nil
+	}
+	s.Open, err = l.db.CountOpen(ctx, filter, slices.Sorted(maps.Keys(going)))
+	return err
+}
+
+// add counts the rows of a group.
+func (s *Summary) add(g Group) {
+	s.Rows += g.Rows
+	if s.First == nil || g.First.Before(*s.First) {
+		s.First = &g.First
+	}
+	if s.Last == nil || g.Last.After(*s.Last) {
+		s.Last = &g.Last
+	}
+	count(s.Events, string(g.Event), g.Rows)
+	count(s.Decisions, string(g.Decision), g.Rows)
+	count(s.Reasons, g.Reason, g.Rows)
+	s.Counted += g.Counted
+}
+
+// count counts the rows of a name, unless it is empty.
+func count(names map[string]int64, name string, rows int64) {
+	if name == "" {
+		return
+	}
+	if _, known := names[name]; !known && len(names) >= maxNames {
+		name = OtherHosts
+	}
+	names[name] += rows
 }

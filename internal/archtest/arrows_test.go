@@ -34,9 +34,9 @@ var arrows = []arrow{
 	{"audit/export", "audit", "writes its rows"},
 	{"audit/internal/journal", "audit/internal/chain", "the rows and the heads that its frames and its mark have"},
 	{"audit/internal/table", "audit/internal/chain", "the rows that it stores, and their hashes"},
-	{"audit/recover", "audit", "records what was recovered, and opens the new log"},
-	{"audit/recover", "audit/internal/chain", "which rows the log had, and whether one has its hash"},
-	{"audit/recover", "audit/internal/table", "the schema, and which errors mean damage"},
+	{"audit/rebuild", "audit", "records what was recovered, and opens the new log"},
+	{"audit/rebuild", "audit/internal/chain", "which rows the log had, and whether one has its hash"},
+	{"audit/rebuild", "audit/internal/table", "the schema, and which errors mean damage"},
 	{"cmd/aileron", "audit", "opens the log, and prints, exports, verifies and recovers it"},
 	{"cmd/aileron", "ca", "certificates for the origin of the demo"},
 	{"cmd/aileron", "internal/detached", "attaches a terminal to a session, and prints its output"},
@@ -48,7 +48,7 @@ var arrows = []arrow{
 	{"cmd/aileron", "vault", "binds and resolves credentials"},
 	{"cmd/aileron/...", "audit", "opens the log, and prints, exports, verifies and recovers it"},
 	{"cmd/aileron/...", "audit/export", "exports the log as HAR and CSV"},
-	{"cmd/aileron/...", "audit/recover", "recovers the log"},
+	{"cmd/aileron/...", "audit/rebuild", "recovers the log"},
 	{"cmd/aileron/...", "ca", "certificates for the origin of the demo"},
 	{"cmd/aileron/...", "cmd/aileron/internal/...", "a package a noun, over what commands share"},
 	{"cmd/aileron/...", "internal/auditlog", "reports the state of the audit log"},
@@ -374,7 +374,7 @@ func TestArrowsRefuseWhatTheDesignForbids(t *testing.T) {
 func TestArrowsRunDown(t *testing.T) {
 	up := map[string]string{
 		"audit/export":  "audit",      // it writes the rows of a log
-		"audit/recover": "audit",      // it opens the log that it made
+		"audit/rebuild": "audit",      // it opens the log that it made
 		"proxy/api":     "proxy",      // it stands before the plane
 		"proxy/front":   "proxy",      // it stands before the plane
 		"proxy/wire/h2": "proxy/wire", // heads and bodies are judged by the same rules in both versions

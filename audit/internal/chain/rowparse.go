@@ -15,7 +15,7 @@ type RawRow struct {
 	body   string // the row as it is hashed, without its seq
 	ts     string
 	fields string
-	// late is how long the row may have waited in the journal: rows that other processes wrote meanwhile may precede it.
+	// Late is how long the row may have waited in the journal: rows that other processes wrote meanwhile may precede it.
 	Late time.Duration
 }
 

@@ -30,9 +30,9 @@ const (
 	FoldDelay = 50 * time.Millisecond
 	// foldSoon is the number of unfolded bytes at which rows are folded without delay.
 	foldSoon = 1 << 20
-	// FoldFirst is the number of unfolded bytes at which rows that are waited for wait until fewer are left.
+	// foldFirst is the number of unfolded bytes at which rows that are waited for wait until fewer are left.
 	foldFirst = 4 << 20
-	// MaxUnfolded is the number of unfolded bytes beyond which no intent is accepted.
+	// maxUnfolded is the number of unfolded bytes beyond which no intent is accepted.
 	maxUnfolded = 64 << 20
 	// Ahead is the space that is always allocated behind the last frame, and Step by how much more is
 	// allocated at a time.
@@ -57,8 +57,8 @@ type Journal struct {
 	Sync        bool // durability "full"
 	FoldFirst   int64
 	MaxUnfolded int64
-	Behind      atomic.Bool        // there are more unfolded bytes than FoldFirst; set with mu locked
-	room        chan struct{}      // closed by tried; nil: nothing waits for it
+	Behind      atomic.Bool        // there are more unfolded bytes than FoldFirst; set with Mu locked
+	room        chan struct{}      // closed by Tried; nil: nothing waits for it
 	Wake        func(soon bool)    // called when there is something to fold
 	Failed      func([]*chain.Row) // called with the rows of a batch that nothing waits for, if it cannot be written
 	Allocate    func(f *os.File, from, size int64) error
@@ -88,7 +88,7 @@ type Journal struct {
 	Former     string // the name of the journal that this one replaces, until the database knows that
 	Punched    int64  // the space before it was released
 	Spilled    bool   // its rows could not be folded at once, and are marked
-	buf        []byte // the buffers of collect
+	buf        []byte // the buffers of Collect
 	Slab       []*foldRow
 	Group      []*chain.Row
 	Ends       []int64 // of the frames of group
@@ -121,7 +121,7 @@ func (j *Journal) Add(ctx context.Context, r *chain.Row, wait bool) error {
 	return j.await(ctx)
 }
 
-// queue adds the frame of r to the next batch. j.mu is locked.
+// queue adds the frame of r to the next batch. j.Mu is locked.
 func (j *Journal) queue(r *chain.Row, wait bool) error {
 	if len(j.next.frames) == 0 {
 		j.next.frames = append(j.next.frames, make([]byte, framePrefix)...)
@@ -172,7 +172,7 @@ func (j *Journal) grow(end int64) error {
 	return nil
 }
 
-// close accepts no more rows but those of AddLast, and waits until the others are written.
+// Close accepts no more rows but those of AddLast, and waits until the others are written.
 func (j *Journal) Close() {
 	j.Mu.Lock()
 	j.closed = true
@@ -228,7 +228,7 @@ func (j *Journal) NextFold() <-chan struct{} {
 	return j.room
 }
 
-// Tried wakes the goroutines that wait for nextFold, after a fold that advanced or failed. j.mu is locked.
+// Tried wakes the goroutines that wait for NextFold, after a fold that advanced or failed. j.Mu is locked.
 func (j *Journal) Tried() {
 	j.Behind.Store(j.Written-j.Folded > j.FoldFirst)
 	if j.room != nil {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ALRubinger/aileron/audit/recover"
+	"github.com/ALRubinger/aileron/audit/rebuild"
 
 	"github.com/spf13/cobra"
 
@@ -46,28 +46,28 @@ func newAuditRecoverCommand(a *cli.App) *cobra.Command {
 	}
 }
 
-func recoverAudit(ctx context.Context, a *cli.App) (recover.Recovery, error) {
+func recoverAudit(ctx context.Context, a *cli.App) (rebuild.Recovery, error) {
 	home, err := a.Home()
 	if err != nil {
-		return recover.Recovery{}, err
+		return rebuild.Recovery{}, err
 	}
 	conf, err := config.Read(home)
 	if err != nil {
-		return recover.Recovery{}, err
+		return rebuild.Recovery{}, err
 	}
 	opts := audit.Options{Durability: conf.Audit.Durability, OnBroken: auditlog.Reporter{Log: a.Logger()}.Broken}
-	done, err := recover.Recover(ctx, filepath.Join(home, "audit.db"), opts, func() error { return noSessionRuns(home) })
+	done, err := rebuild.Recover(ctx, filepath.Join(home, "audit.db"), opts, func() error { return noSessionRuns(home) })
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return done, hint.New(errors.New("recover the audit log: there is no audit.db"),
 			"put the file back if it was moved; aileron audit verify lists what is known of its rows")
-	case errors.Is(err, recover.ErrInUse):
+	case errors.Is(err, rebuild.ErrInUse):
 		return done, hint.New(err, "end the session with: aileron session stop ID (aileron session list shows it)")
 	}
 	return done, auditlog.Hint(err)
 }
 
-// noSessionRuns returns an error that wraps recover.ErrInUse and names the
+// noSessionRuns returns an error that wraps rebuild.ErrInUse and names the
 // session of the home that runs.
 func noSessionRuns(home string) error {
 	entries, err := os.ReadDir(filepath.Join(home, "sessions"))
@@ -76,13 +76,13 @@ func noSessionRuns(home string) error {
 	}
 	for _, e := range entries {
 		if session.Alive(home, e.Name()) {
-			return fmt.Errorf("%w: session %s runs", recover.ErrInUse, e.Name())
+			return fmt.Errorf("%w: session %s runs", rebuild.ErrInUse, e.Name())
 		}
 	}
 	return nil
 }
 
-func recoveryText(r recover.Recovery) string {
+func recoveryText(r rebuild.Recovery) string {
 	if !r.Needed {
 		return "nothing to recover: every row of audit.db can be read"
 	}

@@ -15,14 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
-	"github.com/ALRubinger/aileron/audit/recover"
+	"github.com/ALRubinger/aileron/audit/rebuild"
 )
 
 func idle() error { return nil }
 
-func recoverLog(t *testing.T, path string) recover.Recovery {
+func recoverLog(t *testing.T, path string) rebuild.Recovery {
 	t.Helper()
-	done, err := recover.Recover(t.Context(), path, audit.Options{}, idle)
+	done, err := rebuild.Recover(t.Context(), path, audit.Options{}, idle)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestRecoverCopiesEveryReadableRow(t *testing.T) {
 	}
 }
 
-func checkRecovered(t *testing.T, done recover.Recovery, before, rows []audit.Row) {
+func checkRecovered(t *testing.T, done rebuild.Recovery, before, rows []audit.Row) {
 	t.Helper()
 	for i, r := range rows[:done.Rows] {
 		if r.Hash != before[r.Seq-1].Hash || r.Path != before[r.Seq-1].Path || i > 0 && r.Seq <= rows[i-1].Seq {
@@ -150,10 +150,10 @@ func TestRecoverLeavesALogInUseAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runs := fmt.Errorf("%w: a session runs", recover.ErrInUse)
-	_, err = recover.Recover(t.Context(), path, audit.Options{}, func() error { return runs })
-	if !errors.Is(err, recover.ErrInUse) {
-		t.Errorf("Recover = %v, want %v", err, recover.ErrInUse)
+	runs := fmt.Errorf("%w: a session runs", rebuild.ErrInUse)
+	_, err = rebuild.Recover(t.Context(), path, audit.Options{}, func() error { return runs })
+	if !errors.Is(err, rebuild.ErrInUse) {
+		t.Errorf("Recover = %v, want %v", err, rebuild.ErrInUse)
 	}
 	other, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -162,8 +162,8 @@ func TestRecoverLeavesALogInUseAlone(t *testing.T) {
 	if err := unix.Flock(int(other.Fd()), unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := recover.Recover(t.Context(), path, audit.Options{}, idle); !errors.Is(err, recover.ErrInUse) {
-		t.Errorf("beside another recovery: Recover = %v, want %v", err, recover.ErrInUse)
+	if _, err := rebuild.Recover(t.Context(), path, audit.Options{}, idle); !errors.Is(err, rebuild.ErrInUse) {
+		t.Errorf("beside another recovery: Recover = %v, want %v", err, rebuild.ErrInUse)
 	}
 	_ = other.Close()
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, before) {
@@ -209,7 +209,7 @@ func TestALogThatWasPrunedIsRecovered(t *testing.T) {
 	if err := os.WriteFile(path, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	done, err := recover.Recover(t.Context(), path, audit.Options{}, idle)
+	done, err := rebuild.Recover(t.Context(), path, audit.Options{}, idle)
 	if err != nil || !done.Needed {
 		t.Fatalf("Recover = %+v, %v", done, err)
 	}
@@ -229,7 +229,7 @@ func TestRecoverLeavesALogOfANewerVersionAlone(t *testing.T) {
 	path := audit.History(t, t.TempDir(), "first", 3)
 	audit.ExecSQL(t, path, "PRAGMA user_version = 2")
 	var foreign *audit.SchemaError
-	if _, err := recover.Recover(t.Context(), path, audit.Options{}, idle); !errors.As(err, &foreign) {
+	if _, err := rebuild.Recover(t.Context(), path, audit.Options{}, idle); !errors.As(err, &foreign) {
 		t.Errorf("Recover = %v, want a SchemaError", err)
 	}
 }

@@ -1,4 +1,4 @@
-package recover
+package rebuild
 
 import (
 	"database/sql"

@@ -1,7 +1,7 @@
-// Package recover replaces a damaged database of the audit log by what can be read of it. [Recover] is all there is to
-// call: recoversource.go opens what is left, recovercopy.go copies its rows, and recoverpages.go and recoverrecord.go
-// find those to which the table no longer leads.
-package recover
+// Package rebuild replaces a damaged database of the audit log by what can be read of it. [Recover] is all there is to
+// call: source.go opens what is left, copy.go copies its rows, and pages.go and record.go find those to which the table
+// no longer leads.
+package rebuild
 
 import (
 	"context"

@@ -23,7 +23,7 @@ type waiter struct{ result chan error }
 // errLead is sent to a waiter that has to write the next batch, with its own row in it.
 var errLead = errors.New("lead")
 
-// await waits until the batch with the row that was added last is written. j.mu is locked.
+// await waits until the batch with the row that was added last is written. j.Mu is locked.
 func (j *Journal) await(ctx context.Context) error {
 	w := j.newWaiter()
 	j.next.waiting = append(j.next.waiting, w)
@@ -46,7 +46,7 @@ func (j *Journal) await(ctx context.Context) error {
 	return err
 }
 
-// newWaiter returns a waiter that is not in use. j.mu is locked.
+// newWaiter returns a waiter that is not in use. j.Mu is locked.
 func (j *Journal) newWaiter() *waiter {
 	if n := len(j.free); n > 0 {
 		w := j.free[n-1]
@@ -70,7 +70,7 @@ func (j *Journal) withdraw(w *waiter) bool {
 }
 
 // lead writes the next batch and returns how that went. Batches behind it are written by a goroutine that waits for
-// them, or else by this one. j.mu is locked and writing set when it is called; both are released.
+// them, or else by this one. j.Mu is locked and writing set when it is called; both are released.
 func (j *Journal) lead() (result error) {
 	for first := true; ; first = false {
 		err := j.writeBatch()
@@ -93,7 +93,7 @@ func (j *Journal) lead() (result error) {
 	return result
 }
 
-// writeBatch writes the next batch. j.mu is locked when it is called and when it returns, and not while it writes.
+// writeBatch writes the next batch. j.Mu is locked when it is called and when it returns, and not while it writes.
 func (j *Journal) writeBatch() error {
 	b := j.next
 	j.next, j.spare = j.spare, batch{}
@@ -132,7 +132,7 @@ func (j *Journal) writeBatch() error {
 	return err
 }
 
-// settle sends err to the goroutines that wait for b, and keeps its slices for another batch. j.mu is locked.
+// settle sends err to the goroutines that wait for b, and keeps its slices for another batch. j.Mu is locked.
 func (j *Journal) settle(b batch, err error) {
 	for _, w := range b.waiting {
 		w.result <- err

@@ -198,7 +198,7 @@ func (j *File) Row() (*chain.Row, error) {
 	return r, nil
 }
 
-// rows returns the next rows behind folded, at most n, marked as late. With io.EOF or ErrNoFrame they are the last.
+// Rows returns the next rows behind folded, at most n, marked as late. With io.EOF or ErrNoFrame they are the last.
 func (j *File) Rows(folded int64, n int) (rows []*chain.Row, err error) {
 	for len(rows) < n {
 		r, err := j.Row()
