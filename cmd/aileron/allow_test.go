@@ -63,7 +63,7 @@ func TestAHostThatIsAllowedIsNotAskedForAgain(t *testing.T) {
 	defer cancel()
 	var out, errs bytes.Buffer
 	a := cli.New(&console.Console{Stdin: terminal, Stdout: &out, Stderr: &errs},
-		&home.Dir{Getenv: func(string) string { return "" }})
+		&home.Dir{})
 	code := Main(ctx, []string{"--home", c.Flag, "allow", "docs.example.org"}, a)
 	const want = "aileron: docs.example.org is allowed already; take that back with: " +
 		"aileron connector remove local://allowed/docs.example.org\n"

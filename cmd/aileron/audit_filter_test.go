@@ -133,7 +133,7 @@ func (c runner) followed(args []string, n int) string {
 	}
 	out := &countedLines{wanted: n, reached: cancel}
 	var errs strings.Builder
-	a := cli.New(&console.Console{Stdout: out, Stderr: &errs}, &home.Dir{Getenv: func(string) string { return "" }})
+	a := cli.New(&console.Console{Stdout: out, Stderr: &errs}, &home.Dir{})
 	if code := Main(ctx, append([]string{"--home", c.Flag}, args...), a); code != 0 {
 		c.t.Errorf("%q ends with %d: %s", args, code, errs.String())
 	}
@@ -180,7 +180,7 @@ func TestTailFollowsAReplacedLogAndReportsIt(t *testing.T) {
 			out.reached = cancel
 			replaceFile(t, filepath.Join(other.Flag, "audit.db"), filepath.Join(c.Flag, "audit.db"))
 		}
-		a := cli.New(&console.Console{Stdout: out, Stderr: &errs}, &home.Dir{Getenv: func(string) string { return "" }})
+		a := cli.New(&console.Console{Stdout: out, Stderr: &errs}, &home.Dir{})
 		code := Main(ctx, append([]string{"--home", c.Flag, "audit", "tail", "-f", "-n", "2"}, strings.Fields(flags)...), a)
 		cancel()
 		if lines := strings.Count(out.text.String(), "\n"); code != 0 || lines != 2+9 || strings.Contains(out.text.String(),
@@ -254,7 +254,7 @@ func TestAnAgentsNextSessionIsFollowed(t *testing.T) {
 		out.wanted, out.reached = 4, cancel
 		c.write(agentRows()[2:]...)
 	}
-	a := cli.New(&console.Console{Stdout: out, Stderr: io.Discard}, &home.Dir{Getenv: func(string) string { return "" }})
+	a := cli.New(&console.Console{Stdout: out, Stderr: io.Discard}, &home.Dir{})
 	if code := Main(ctx, strings.Fields("--home "+c.Flag+" audit tail -f --agent claude"), a); code != 0 {
 		t.Errorf("audit tail -f ends with %d", code)
 	}

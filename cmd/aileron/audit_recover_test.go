@@ -130,7 +130,7 @@ func TestWhatRunsBesideADamagedLogIsShown(t *testing.T) {
 	defer stop()
 	go func() {
 		a := cli.New(&console.Console{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard},
-			&home.Dir{Getenv: func(string) string { return "" }})
+			&home.Dir{})
 		ended <- Main(ctx, []string{"--home", o.Flag, "proxy"}, a)
 	}()
 	id := o.listed()

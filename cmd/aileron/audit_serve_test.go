@@ -25,7 +25,7 @@ func TestServeSavesWhatExportPrints(t *testing.T) {
 	var errs bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		a := cli.New(&console.Console{Stdout: to, Stderr: &errs}, &home.Dir{Getenv: func(string) string { return "" }})
+		a := cli.New(&console.Console{Stdout: to, Stderr: &errs}, &home.Dir{})
 		ended <- Main(ctx, []string{"--home", c.Flag, "--json", "audit", "serve"}, a)
 	}()
 	var link struct{ URL string }

@@ -42,7 +42,7 @@ func (c runner) onTerminal(columns uint16, env map[string]string, args ...string
 	}()
 	var errs bytes.Buffer
 	a := cli.New(&console.Console{Stdin: strings.NewReader(""), Stdout: terminal, Stderr: &errs},
-		&home.Dir{Getenv: func(name string) string { return env[name] }})
+		&home.Dir{Environ: func(name string) string { return env[name] }})
 	code := Main(c.t.Context(), append([]string{"--home", c.Flag}, args...), a)
 	_ = terminal.Close()
 	text := <-seen
@@ -193,7 +193,7 @@ func TestTailLosesNothingUnderLoad(t *testing.T) {
 			}()
 		}
 	}
-	a := cli.New(&console.Console{Stdout: out, Stderr: io.Discard}, &home.Dir{Getenv: func(string) string { return "" }})
+	a := cli.New(&console.Console{Stdout: out, Stderr: io.Discard}, &home.Dir{})
 	if code := Main(ctx, []string{"--home", c.Flag, "audit", "tail", "-f", "-n", "1"}, a); code != 0 {
 		t.Fatalf("audit tail -f ends with %d", code)
 	}

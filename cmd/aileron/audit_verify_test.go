@@ -95,7 +95,7 @@ func TestACommandReportsAChangedLog(t *testing.T) {
 	c.tamper("DELETE FROM events WHERE seq > 4")
 	record := func() string {
 		var errs strings.Builder
-		a := cli.New(&console.Console{Stderr: &errs}, &home.Dir{Flag: c.Flag, Getenv: os.Getenv})
+		a := cli.New(&console.Console{Stderr: &errs}, &home.Dir{Flag: c.Flag, Environ: os.Getenv})
 		fatal(t, a.Enact(t.Context(), changes.Change{What: audit.ChangeVaultLock}, func() error { return nil }))
 		return errs.String()
 	}

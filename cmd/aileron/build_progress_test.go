@@ -20,7 +20,7 @@ import (
 func TestABuildIsShownAsItIsWhereThereIsNoTerminal(t *testing.T) {
 	var errs bytes.Buffer
 	p := (cli.New(&console.Console{Stderr: &errs},
-		&home.Dir{Getenv: func(string) string { return "" }})).NewBuildProgress()
+		&home.Dir{})).NewBuildProgress()
 	fmt.Fprintf(p, "aileron: building x\nSTEP 1\n")
 	p.BuildEnded(errors.New("failed"))
 	if got, want := errs.String(), "aileron: building x\nSTEP 1\n"; got != want {
@@ -39,7 +39,7 @@ func screen(t *testing.T, f func(p *console.BuildProgress)) string {
 	if err := pty.Setsize(controller, &pty.Winsize{Rows: 10, Cols: 40}); err != nil {
 		t.Fatal(err)
 	}
-	a := cli.New(&console.Console{Stderr: terminal}, &home.Dir{Getenv: func(string) string { return "xterm" }})
+	a := cli.New(&console.Console{Stderr: terminal}, &home.Dir{Environ: func(string) string { return "xterm" }})
 	a.Child.Stderr = terminal
 	p := a.NewBuildProgress()
 	start := time.Unix(0, 0)
@@ -75,7 +75,7 @@ func TestAStatusIsOneLineThatAMessageReplaces(t *testing.T) {
 
 func TestAStatusIsSilentWhereThereIsNoTerminal(t *testing.T) {
 	var errs bytes.Buffer
-	a := cli.New(&console.Console{Stderr: &errs}, &home.Dir{Getenv: func(string) string { return "" }})
+	a := cli.New(&console.Console{Stderr: &errs}, &home.Dir{})
 	a.Child.Stderr = &errs
 	f := a.Transfer("github://acme/tracker@1.0.0")
 	f.Progress(1<<20, 2<<20)

@@ -82,7 +82,7 @@ func kill(t *testing.T, p *changes.PendingChange) {
 func TestTheNextCommandRecordsTheOutcomeOfAKilledOne(t *testing.T) {
 	o := withConnectors(t)
 	o.ok("binding", "setup", githubFQN, "--identity", "work", "--secret-file", o.file("secret", testToken))
-	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Getenv: os.Getenv})
+	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Environ: os.Getenv})
 	log, err := a.OpenLog(o.Flag)
 	fatal(t, err)
 	defer log.Close()
@@ -118,7 +118,7 @@ func TestTheNextCommandRecordsTheOutcomeOfAKilledOne(t *testing.T) {
 
 func TestAKilledCommandWithoutAnIntentLeavesNoRow(t *testing.T) {
 	o := newOwner(t)
-	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Getenv: os.Getenv})
+	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Environ: os.Getenv})
 	log, err := a.OpenLog(o.Flag)
 	fatal(t, err)
 	defer log.Close()
@@ -145,7 +145,7 @@ func TestAKilledCommandWithoutAnIntentLeavesNoRow(t *testing.T) {
 // A command that still runs settles its change itself.
 func TestAChangeUnderWayIsLeftAlone(t *testing.T) {
 	o := newOwner(t)
-	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Getenv: os.Getenv})
+	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Environ: os.Getenv})
 	fatal(t, a.Enact(t.Context(), changes.Change{What: audit.ChangeVaultLock}, func() error {
 		_, errs, code := o.run("session", "list")
 		if got := o.pendingFiles(); len(got) != 1 || len(o.rows()) != 1 || code != 0 || strings.Contains(errs,

@@ -84,7 +84,7 @@ func TestEveryChangeHasAnIntentAndAnOutcome(t *testing.T) {
 
 func TestAnActComesAfterItsIntent(t *testing.T) {
 	o := newOwner(t)
-	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Getenv: os.Getenv})
+	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Environ: os.Getenv})
 	acted := false
 	fatal(t, a.Enact(t.Context(), changes.Change{What: audit.ChangeVaultLock}, func() error {
 		acted = true
@@ -100,7 +100,7 @@ func TestAnActComesAfterItsIntent(t *testing.T) {
 
 func TestAnActThatFailsHasAnOutcome(t *testing.T) {
 	o := newOwner(t)
-	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Getenv: os.Getenv})
+	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Environ: os.Getenv})
 	err := a.Enact(t.Context(), changes.Change{What: audit.ChangeVaultLock}, func() error { return os.ErrInvalid })
 	rows := o.rows()
 	if err != os.ErrInvalid || len(rows) != 2 || rows[1].Event != "vault.lock.failed" || rows[1].Reason != "failed" {

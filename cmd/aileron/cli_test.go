@@ -37,7 +37,7 @@ func (c runner) runWith(stdin io.Reader, args ...string) (stdout, stderr string,
 	c.t.Helper()
 	var out, errs bytes.Buffer
 	a := cli.New(&console.Console{Stdin: stdin, Stdout: &out, Stderr: &errs},
-		&home.Dir{Getenv: func(string) string { return "" }, VaultOptions: cheapVaults()})
+		&home.Dir{VaultOptions: cheapVaults()})
 	code = Main(c.t.Context(), append([]string{"--home", c.Flag}, args...), a)
 	return out.String(), errs.String(), code
 }
@@ -83,7 +83,7 @@ func (o owner) runWith(stdin io.Reader, args ...string) (stdout, stderr string, 
 	o.t.Helper()
 	var out, errs bytes.Buffer
 	a := cli.New(&console.Console{Stdin: stdin, Stdout: &out, Stderr: &errs},
-		&home.Dir{Getenv: func(k string) string { return o.env[k] }, VaultOptions: cheapVaults()})
+		&home.Dir{Environ: func(k string) string { return o.env[k] }, VaultOptions: cheapVaults()})
 	code = Main(o.t.Context(), append([]string{"--home", o.Flag}, args...), a)
 	return out.String(), errs.String(), code
 }

@@ -143,7 +143,7 @@ func TestANameThatAnAgentChoseBeginsNoLineOfTheReport(t *testing.T) {
 	defer screen.Close()
 	fatal(t, pty.Setsize(tty, &pty.Winsize{Rows: 24, Cols: columns}))
 	a := cli.New(&console.Console{Stderr: tty, Child: console.ChildStreams{Stderr: tty}},
-		&home.Dir{Getenv: func(string) string { return "" }})
+		&home.Dir{})
 	e := launch.Ended{Session: "S", Agent: "claude", Requests: session.Tally{
 		Refusals: []session.Refusal{{Method: "GET", Host: "api.example.org", Path: "/" + strings.Repeat("x", 200),
 			Reason: "operation_not_matched", Requests: 1, AuditID: "01J"}}}}

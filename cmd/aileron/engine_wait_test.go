@@ -12,7 +12,7 @@ import (
 
 func TestWaitsAreFewLinesWhereThereIsNoTerminal(t *testing.T) {
 	var errs bytes.Buffer
-	line := (cli.New(&console.Console{Stderr: &errs}, &home.Dir{Getenv: func(string) string { return "" }})).NewWaitLine()
+	line := (cli.New(&console.Console{Stderr: &errs}, &home.Dir{})).NewWaitLine()
 	for _, wait := range []struct {
 		step  string
 		takes int

@@ -45,7 +45,7 @@ func TestTheReleaseBuildIsStatic(t *testing.T) {
 func TestTheGatewayIsHiddenAndRefusesRoot(t *testing.T) {
 	var out, said strings.Builder
 	a := cli.New(&console.Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &said},
-		&home.Dir{Getenv: func(string) string { return "" }})
+		&home.Dir{})
 	if code := Main(t.Context(), []string{"--help"}, a); code != 0 || strings.Contains(out.String(), "gateway") {
 		t.Errorf("help ends with %d and shows:\n%s", code, &out)
 	}

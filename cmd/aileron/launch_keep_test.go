@@ -31,7 +31,7 @@ func TestTheStateIsKeptUnlessAFlagOrTheConfigurationSaysNo(t *testing.T) {
 		{"", true, false, false},
 		{"[sandbox]\nkeep = true\n", true, false, false},
 	} {
-		a := cli.New(&console.Console{}, &home.Dir{Flag: t.TempDir(), Getenv: func(string) string { return "" }})
+		a := cli.New(&console.Console{}, &home.Dir{Flag: t.TempDir()})
 		fatal(t, os.WriteFile(filepath.Join(a.Flag, "config.toml"), []byte(c.config), 0o600))
 		if got, err := launchcmd.Keeps(a, &cli.SandboxOptions{Keep: c.flag,
 			KeepGiven: c.given}); got != c.want || err != nil {
@@ -58,7 +58,7 @@ func TestTheReportTellsTheAgentsOwnRequestsApart(t *testing.T) {
 		Path: "/openai/codex/main/announcement_tip.toml", AuditID: "01A", Requests: 2}
 	other := session.Refusal{Reason: "host_not_allowed", Host: "evil.example", Port: 443, AuditID: "01B", Requests: 1}
 	var errs bytes.Buffer
-	a := cli.New(&console.Console{Stderr: &errs}, &home.Dir{Getenv: func(string) string { return "" }})
+	a := cli.New(&console.Console{Stderr: &errs}, &home.Dir{})
 	report.Print(a.Console, launch.Ended{Session: "01X", Agent: "codex", Duration: time.Second, Kept: true,
 		Requests: session.Tally{
 			Rejected: 3, Refusals: []session.Refusal{other}, Optional: []session.Refusal{tip}}})

@@ -17,7 +17,7 @@ import (
 func (o owner) unlockedFirst(file string) (bool, error) {
 	o.t.Helper()
 	a := cli.New(&console.Console{Stdin: strings.NewReader("")},
-		&home.Dir{Getenv: func(k string) string { return o.env[k] }, Flag: o.Flag, VaultOptions: cheapVaults()})
+		&home.Dir{Environ: func(k string) string { return o.env[k] }, Flag: o.Flag, VaultOptions: cheapVaults()})
 	opts := &cli.SessionOptions{PassphraseFile: file}
 	err := launch.UnlockFirst(o.t.Context(), a, opts)
 	return opts.Opened != nil && opts.Opened.Unlocked(), err

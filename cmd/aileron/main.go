@@ -41,7 +41,7 @@ func main() {
 }
 
 func osApp(p *protect.Protection) *cli.App {
-	a := cli.New(&console.Console{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, &home.Dir{Getenv: p.Getenv})
+	a := cli.New(&console.Console{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, &home.Dir{Environ: p.Getenv})
 	a.Protected = p
 	if factor, err := strconv.Atoi(testOnlyWorkFactor); err == nil {
 		a.VaultOptions = append(a.VaultOptions, vault.TestOnlyWorkFactor(factor))

@@ -28,7 +28,7 @@ func TestAHomeWithoutFileLocksIsRefused(t *testing.T) {
 		} {
 			var out, errs bytes.Buffer
 			a := cli.New(&console.Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs},
-				&home.Dir{Getenv: func(k string) string { return o.env[k] }, VaultOptions: cheapVaults(),
+				&home.Dir{Environ: func(k string) string { return o.env[k] }, VaultOptions: cheapVaults(),
 					Locks: filelock.Locker{Flock: func(int, int) error { return errno }}})
 			code := Main(t.Context(), append([]string{"--home", o.Flag, "--json"}, args...), a)
 			if code != 1 || !strings.Contains(errs.String(), errno.Error()) || !strings.Contains(errs.String(), "--home") {

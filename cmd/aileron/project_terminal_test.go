@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/project"
 )
 
 // On a terminal a person sees what a project asks for, with all values, and its Dockerfile, line by line and without
@@ -21,7 +21,7 @@ func TestAPersonDecidesAboutAProjectOnATerminal(t *testing.T) {
 		os.Mkdir(filepath.Join(dir, "data"), 0o700),
 		os.WriteFile(filepath.Join(dir, ".aileron.toml"), []byte("mounts = [\"data:/srv/data\"]\nports = [\"8080:80\"]\n"+
 			"[env]\nGREETING = \"hello  world\"\n"), 0o600),
-		os.WriteFile(filepath.Join(dir, cli.ProjectDockerfile), []byte("ARG BASE\nFROM ${BASE}\nRUN echo made\n"),
+		os.WriteFile(filepath.Join(dir, project.Dockerfile), []byte("ARG BASE\nFROM ${BASE}\nRUN echo made\n"),
 			0o600)))
 	run := []string{"sandbox", "run", "--sandbox=docker", "--dir", dir, "--", "true"}
 	question := []string{

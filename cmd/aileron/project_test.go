@@ -1,12 +1,8 @@
 package main
 
 import (
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,284 +10,13 @@ import (
 	launchcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/console"
-	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/home"
-	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/project"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
-	"github.com/ALRubinger/aileron/sandbox/engine"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/catalog"
 )
-
-// sandboxProject puts a project's file in force for a sandbox.
-func sandboxProject(t *testing.T, text string, s *cli.SandboxOptions) error {
-	t.Helper()
-	s.Dir = t.TempDir()
-	if err := os.WriteFile(filepath.Join(s.Dir, config.ProjectFile), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return useProjectIn(t, s)
-}
-
-func useProjectIn(t *testing.T, s *cli.SandboxOptions) error {
-	t.Helper()
-	return useProjectPrinting(t, s, t.Output())
-}
-
-// useProjectPrinting puts the project's file in force, and prints to stderr.
-func useProjectPrinting(t *testing.T, s *cli.SandboxOptions, stderr io.Writer) error {
-	t.Helper()
-	a := cli.New(&console.Console{Stdin: strings.NewReader("y\n"), Stderr: stderr},
-		&home.Dir{Getenv: func(string) string { return "" }, Flag: t.TempDir()})
-	if s.Given == nil {
-		s.Given = func(string) bool { return false }
-	}
-	return a.UseProject(&s.SessionOptions, s)
-}
-
-func TestAProjectsFileDecidesAboutItsSandbox(t *testing.T) {
-	s := &cli.SandboxOptions{}
-	text := "agent = \"claude\"\nread_only = true\nprotect = true\ndockerfile = \"off\"\n"
-	if err := sandboxProject(t, text, s); err != nil {
-		t.Fatalf("what narrows is asked about: %v", err)
-	}
-	if !s.ReadOnly || !s.Protect || s.Custom.Dockerfile != "off" || s.Project.File.Agent != "claude" {
-		t.Errorf("got %+v", s)
-	}
-
-	s = &cli.SandboxOptions{Custom: cli.CustomOptions{Packages: []string{"jq"}}}
-	s.Project.Trust = true
-	if err := sandboxProject(t, "packages = [\"jq\", \"tree\"]\n", s); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(s.Custom.Packages, []string{"jq", "tree"}) || len(s.Project.Widens) != 1 {
-		t.Errorf("packages %q, asked %q", s.Custom.Packages, s.Project.Widens)
-	}
-	s = &cli.SandboxOptions{}
-	if err := sandboxProject(t, "packages = [\"tree\"]\n", s); err == nil || !strings.Contains(err.Error(), "tree") {
-		t.Errorf("a package without consent: %v", err)
-	}
-	s = &cli.SandboxOptions{Image: "localhost/my/tools"}
-	if err := sandboxProject(t, "packages = [\"tree\"]\n", s); err != nil || len(s.Custom.Packages) > 0 {
-		t.Errorf("an image of one's own gets packages: %q, %v", s.Custom.Packages, err)
-	}
-	if err := sandboxProject(t, "agent = \"emacs\"\n", &cli.SandboxOptions{}); err == nil ||
-		!strings.Contains(err.Error(), `there is no agent "emacs"; known: `) {
-		t.Errorf("an unknown agent: %v", err)
-	}
-}
-
-const sharing = `
-mounts = ["data:/srv/data", "data:/srv/read:ro"]
-ports = ["8080:3000", "9000"]
-[env]
-CI = "1"
-GREETING = "hello  world"
-`
-
-// projectThatShares returns the options of a project whose file shares more with the sandbox.
-func projectThatShares(t *testing.T, text string) *cli.SandboxOptions {
-	t.Helper()
-	s := &cli.SandboxOptions{Dir: t.TempDir()}
-	for _, dir := range []string{"data", ".git"} {
-		if err := os.Mkdir(filepath.Join(s.Dir, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(s.Dir, config.ProjectFile), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-func TestWhatAProjectsFileSharesIsAskedAbout(t *testing.T) {
-	s := projectThatShares(t, sharing)
-	err := useProjectIn(t, s)
-	if err == nil || strings.Contains(err.Error(), "hello") || !strings.Contains(hint.Of(err), "--trust-project") {
-		t.Fatalf("without consent: %v", err)
-	}
-	for _, want := range []string{
-		"a person must agree to it first: mount " + s.Dir + "/data at /srv/data, writable; ",
-		"; mount " + s.Dir + "/data at /srv/read, read-only; set the variable CI; set the variable GREETING; ",
-		"; publish port 3000 of the sandbox as 127.0.0.1:8080, for all programs of this host; ",
-		"; publish port 9000 of the sandbox as 127.0.0.1:9000",
-	} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: it has no %q", err, want)
-		}
-	}
-
-	s = projectThatShares(t, sharing)
-	s.Project.Trust = true
-	s.Env, s.Ports, s.Mounts = []string{"CI=2"}, []string{"7000:3000"}, []string{s.Dir + "/data:/srv/read"}
-	var printed strings.Builder
-	if err := useProjectPrinting(t, s, &printed); err != nil {
-		t.Fatal(err)
-	}
-	data := filepath.Join(s.Dir, "data")
-	want := cli.SharedOptions{
-		Mounts: []engine.Mount{{Source: data, Target: "/srv/read"}, {Source: data, Target: "/srv/data"}},
-		Env:    []string{"CI=2", "GREETING=hello  world"}, Ports: []launch.Port{{Host: 7000, Sandbox: 3000}, {Host: 9000,
-			Sandbox: 9000}},
-	}
-	if !reflect.DeepEqual(*s.Shared, want) {
-		t.Errorf("in force is %+v, want %+v", *s.Shared, want)
-	}
-	for _, line := range []string{
-		": mount /srv/data; variable GREETING; port 9000 of the sandbox\n",
-		"aileron: a flag takes precedence over " + s.Project.File.Path +
-			" for: the mount at /srv/read; the variable CI; port 3000 of the sandbox\n",
-	} {
-		if !strings.Contains(printed.String(), line) {
-			t.Errorf("%q is not printed:\n%s", line, printed.String())
-		}
-	}
-	if got := strings.Join(s.Project.Asked(), ";"); strings.Contains(got, "hello") || strings.Contains(got, "CI") {
-		t.Errorf("the audit log gets %q", got)
-	}
-}
-
-func TestWhatAProjectsFileMustNotShareIsRefused(t *testing.T) {
-	for text, want := range map[string]string{
-		`mounts = ["/:/x"]`:                           "is refused",
-		`mounts = ["../..:/x:ro"]`:                    "is refused",
-		`mounts = ["/usr:/x:ro"]`:                     "is not in the project",
-		`mounts = [".git:/x"]`:                        "git's hooks",
-		`mounts = ["data"]`:                           "names no place",
-		`mounts = ["data:/x", "data:/x/:ro"]`:         "mounts has two for /x",
-		"protect = true\nmounts = [\"data:/x\"]":      "protect is in force",
-		`ports = ["0.0.0.0:80:80"]`:                   "it is not [HOST:]PORT",
-		`ports = ["3128"]`:                            "its gateway's",
-		`ports = ["80", "80:81"]`:                     "ports has two for port 80",
-		`env = {HTTPS_PROXY = "http://192.0.2.1"}`:    "the session sets it",
-		`env = {AILERON_TOKEN = "x"}`:                 "the session sets it",
-		`env = {NODE_EXTRA_CA_CERTS = "/x"}`:          "the session sets it",
-		`env = {"A B" = "x"}`:                         "it is not K=V",
-		`env = {"A=B" = "x"}`:                         "env has the name \"A=B\"",
-		"mounts = [\"data:/home/agent/workspace/x\"]": "is not yours to replace",
-	} {
-		s := projectThatShares(t, text+"\n")
-		s.Project.Trust = true
-		err := useProjectIn(t, s)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), config.ProjectFile) ||
-			hint.Of(err) == "" || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v (%s), want %q", text, err, hint.Of(err), want)
-		}
-	}
-	// protect makes the rest of what the host would run read-only, and what is read-only stays.
-	s := projectThatShares(t, "protect = true\nmounts = [\"data:/x:ro\"]\n")
-	s.Project.Trust = true
-	if err := useProjectIn(t, s); err != nil || len(s.Shared.Mounts) != 1 {
-		t.Errorf("a mount that is read-only: %v", err)
-	}
-}
-
-func TestAProjectsFileWithoutASandbox(t *testing.T) {
-	s := projectThatShares(t, "read_only = true\n"+sharing)
-	t.Chdir(s.Dir)
-	var printed strings.Builder
-	a := cli.New(&console.Console{Stderr: &printed}, &home.Dir{Getenv: func(string) string { return "" },
-		Flag: t.TempDir()})
-	o := &cli.SessionOptions{Given: func(string) bool { return false }}
-	if err := a.UseProject(o, nil); err != nil {
-		t.Fatal(err)
-	}
-	want := "aileron: without a sandbox, " + o.Project.File.Path + " is not in force for: read_only; mounts; env; ports\n"
-	if printed.String() != want {
-		t.Errorf("printed is %q, want %q", printed.String(), want)
-	}
-}
-
-func TestAProjectsDockerfileIsInTheProject(t *testing.T) {
-	outside := t.TempDir()
-	if err := os.WriteFile(filepath.Join(outside, "Dockerfile"), []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s := &cli.SandboxOptions{Dir: t.TempDir()}
-	s.Project.Trust = true
-	if err := os.Symlink(outside, filepath.Join(s.Dir, "sub")); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(s.Dir, config.ProjectFile)
-	if err := os.WriteFile(file, []byte("dockerfile = \"sub/Dockerfile\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := useProjectIn(t, s); err == nil || strings.Contains(err.Error(), "not exist") {
-		t.Errorf("a link leads out of the project: %v", err)
-	}
-	if err := os.Remove(filepath.Join(s.Dir, "sub")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(s.Dir, "sub"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(s.Dir, "sub/Dockerfile"), []byte("ARG BASE\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.Project.File = nil
-	if err := useProjectIn(t, s); err != nil {
-		t.Fatal(err)
-	}
-	path, data, err := s.Custom.Read("/elsewhere")
-	if path != filepath.Join(s.Dir, "sub/Dockerfile") || string(data) != "ARG BASE\n" || err != nil {
-		t.Errorf("the Dockerfile is %q in %s, %v", data, path, err)
-	}
-	// A link that another sandbox of the project puts there after the check.
-	if err := errors.Join(os.RemoveAll(filepath.Join(s.Dir, "sub")),
-		os.Symlink(outside, filepath.Join(s.Dir, "sub"))); err != nil {
-		t.Fatal(err)
-	}
-	if _, data, err := s.Custom.Read(s.Dir); err == nil {
-		t.Errorf("a link leads to %q", data)
-	}
-}
-
-func TestConsentToAProjectsFileIsForItsBytesThere(t *testing.T) {
-	dir := t.TempDir()
-	a := cli.New(&console.Console{Stdin: strings.NewReader("y\n"), Stderr: t.Output()}, &home.Dir{})
-	use := func(path, hash string, trust bool, widens ...string) *cli.ProjectUse {
-		u := &cli.ProjectUse{File: &config.Project{Path: path, Hash: hash}, Trust: trust}
-		for _, w := range widens {
-			u.Widens = append(u.Widens, cli.Widening{What: w, Value: " to a value"})
-		}
-		return u
-	}
-	if err := a.ConsentToProject(dir, use("/p", "1", false)); err != nil {
-		t.Errorf("what narrows is asked about: %v", err)
-	}
-	// Where there is no terminal a line of the input is no consent.
-	err := a.ConsentToProject(dir, use("/p", "1", false, "allow a"))
-	if err == nil || !strings.Contains(err.Error(), "a person must agree to it first: allow a") {
-		t.Fatalf("without a terminal: %v", err)
-	}
-	if err := a.ConsentToProject(dir, use("/p", "1", true, "allow a")); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.ConsentToProject(dir, use("/p", "1", false, "allow a")); err != nil {
-		t.Errorf("the same is asked about again: %v", err)
-	}
-	for what, u := range map[string]*cli.ProjectUse{
-		"other bytes": use("/p", "2", false, "allow a"), "another project": use("/q", "1", false, "allow a"),
-		"more": use("/p", "1", false, "allow a", "allow b"),
-	} {
-		if err := a.ConsentToProject(dir, u); err == nil {
-			t.Errorf("the consent is one to %s, too", what)
-		}
-	}
-}
-
-func TestAnIdentityOfAProjectsFileIsChosenOnce(t *testing.T) {
-	c := newRunner(t)
-	c.ok("connector", "install", "npm", "--yes")
-	a := cli.New(&console.Console{}, &home.Dir{Getenv: func(string) string { return "" }, Flag: c.Flag})
-	u := cli.ProjectUse{File: &config.Project{Bindings: map[string]string{"npm": "a", string(catalog.FQN("npm")): "b"}}}
-	// With a flag for it, what is bound does not matter.
-	err := u.UseBindings(a, &cli.SessionOptions{Binds: []string{"npm=c"}})
-	if err == nil || !strings.Contains(err.Error(), "bindings has two identities for") {
-		t.Errorf("two identities for one connector: %v", err)
-	}
-}
 
 // What sandbox check and build say of an image is what launch does with it: the project's file counts, and is asked
 // about.
@@ -346,10 +71,11 @@ func TestAnAgentWithoutItsModelIsAdvisedByTheCause(t *testing.T) {
 			want    string
 		}{
 			{[]*spec.Connector{npm, model}, cli.SessionOptions{}, ""},
-			{[]*spec.Connector{npm}, cli.SessionOptions{Project: cli.ProjectUse{File: file}},
+			{[]*spec.Connector{npm}, cli.SessionOptions{Session: project.Session{Project: project.Use{File: file}}},
 				"aileron: connectors in /p/.aileron.toml leaves out the connector for claude's model provider, and its " +
 					"requests will be denied; add " + string(model.FQN) + "\n"},
-			{[]*spec.Connector{npm}, cli.SessionOptions{Connectors: []string{"npm"}, Project: cli.ProjectUse{File: file}},
+			{[]*spec.Connector{npm}, cli.SessionOptions{Session: project.Session{Connectors: []string{"npm"},
+				Project: project.Use{File: file}}},
 				"aileron: --connector leaves out the connector for claude's model provider, and its requests will be denied; " +
 					"add " + string(model.FQN) + "\n"},
 		} {
@@ -359,7 +85,7 @@ func TestAnAgentWithoutItsModelIsAdvisedByTheCause(t *testing.T) {
 					") is installed; set it up with: aileron setup claude\n"
 			}
 			var printed strings.Builder
-			a := cli.New(&console.Console{Stderr: &printed}, &home.Dir{Getenv: func(string) string { return "" }, Flag: c.Flag})
+			a := cli.New(&console.Console{Stderr: &printed}, &home.Dir{Flag: c.Flag})
 			launchcmd.AdviseModel(a, claude, x.inForce, &x.opts)
 			if printed.String() != want {
 				t.Errorf("installed %v, %q: advice is %q, want %q", installed, x.opts.Connectors, printed.String(), want)
@@ -376,8 +102,8 @@ func TestTheExampleOfAProjectsFileIsInForce(t *testing.T) {
 	}
 	s := &cli.SandboxOptions{}
 	s.Dir, s.Project.Trust, s.Given = "../../examples/project", true, func(string) bool { return false }
-	a := cli.New(&console.Console{Stderr: t.Output()}, &home.Dir{Getenv: func(string) string { return "" }, Flag: c.Flag})
-	if err := a.UseProject(&s.SessionOptions, s); err != nil {
+	a := cli.New(&console.Console{Stderr: t.Output()}, &home.Dir{Flag: c.Flag})
+	if err := a.UseProject(&s.Session, &s.Sandbox); err != nil {
 		t.Fatal(err)
 	}
 	_, data, err := s.Custom.Read(s.Dir)

@@ -31,7 +31,7 @@ func (o owner) converse(answers []string, args ...string) (stdout, stderr string
 	defer terminal.Close()
 	var out, errs bytes.Buffer
 	a := cli.New(&console.Console{Stdin: terminal, Stdout: &out},
-		&home.Dir{Getenv: func(k string) string { return o.env[k] }, VaultOptions: cheapVaults()})
+		&home.Dir{Environ: func(k string) string { return o.env[k] }, VaultOptions: cheapVaults()})
 	a.Stderr = writerFunc(func(p []byte) (int, error) {
 		if bytes.HasSuffix(p, []byte(": ")) || bytes.HasSuffix(p, []byte("] ")) {
 			keys := "\x04"
@@ -173,7 +173,7 @@ func TestASecretThatIsTypedTooEarlyIsNotOnTheScreen(t *testing.T) {
 	fatal(t, err)
 	defer keyboard.Close()
 	defer terminal.Close()
-	a := cli.New(&console.Console{Stdin: terminal}, &home.Dir{Getenv: func(string) string { return "" }})
+	a := cli.New(&console.Console{Stdin: terminal}, &home.Dir{})
 	a.Stderr = writerFunc(func(p []byte) (int, error) { return keyboard.WriteString(anthropicKey + "\n") })
 	talk, err := a.Converse()
 	fatal(t, err)
@@ -210,7 +210,7 @@ func TestWhatIsTypedAheadAnswersNoQuestion(t *testing.T) {
 	fatal(t, err)
 	defer keyboard.Close()
 	defer terminal.Close()
-	a := cli.New(&console.Console{Stdin: terminal}, &home.Dir{Getenv: func(string) string { return "" }})
+	a := cli.New(&console.Console{Stdin: terminal}, &home.Dir{})
 	a.Stderr = writerFunc(func(p []byte) (int, error) { return keyboard.WriteString("n\n") })
 	for what, ask := range map[string]func() (bool, error){
 		"confirm": func() (bool, error) { return a.Confirm(t.Context(), "grant this?", false) },

@@ -314,7 +314,7 @@ func TestSetupGoesOnWhereItStopped(t *testing.T) {
 // The vault's passphrase is made up and kept in the keyring before there is a vault that nothing else opens.
 func TestAVaultWhosePassphraseIsNotKeptIsNotMade(t *testing.T) {
 	o := newOwner(t) // no keyring responds
-	a := cli.New(&console.Console{Stdin: strings.NewReader(""), Stderr: os.Stderr}, &home.Dir{Getenv: os.Getenv,
+	a := cli.New(&console.Console{Stdin: strings.NewReader(""), Stderr: os.Stderr}, &home.Dir{Environ: os.Getenv,
 		Flag: o.Flag, VaultOptions: cheapVaults()})
 	s := &setup.Setup{App: a, Flag: o.Flag, Vault: a.VaultAt(o.Flag), Keyring: true,
 		Bindings: make([]binding.BindingTarget, 1)}

@@ -121,7 +121,7 @@ func TestAHeldKeyOfAnotherVaultIsNotUsed(t *testing.T) {
 	o := withConnectors(t)
 	fatal(t, os.Chmod(os.Getenv("XDG_RUNTIME_DIR"), 0o700))
 	o.ok("vault", "init")
-	a := cli.New(&console.Console{}, &home.Dir{Getenv: func(string) string { return "" }, Flag: o.Flag,
+	a := cli.New(&console.Console{}, &home.Dir{Flag: o.Flag,
 		VaultOptions: cheapVaults()})
 	serveHeld(t, o.Flag, "AGE-SECRET-KEY-1QQQSYQCYQ5RQWZQFPG9SCRGWPUGPZYSNZS23V9CCRYDPK8QARC0SWL8VNN")
 	if v, held, err := a.HeldVault(t.Context(), ""); err != nil || held || v.Unlocked() {

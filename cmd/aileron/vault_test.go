@@ -137,7 +137,7 @@ func TestTypedAheadIsDiscardedByAnError(t *testing.T) {
 	o.ok("vault", "init", "--passphrase-file", o.file("passphrase", testPassphrase))
 	var errs bytes.Buffer
 	a := cli.New(&console.Console{Stdin: terminal, Stdout: io.Discard},
-		&home.Dir{Getenv: func(string) string { return "" }, VaultOptions: cheapVaults()})
+		&home.Dir{VaultOptions: cheapVaults()})
 	a.Stderr = writerFunc(func(p []byte) (int, error) {
 		if bytes.HasSuffix(p, []byte(": ")) {
 			_, err := keyboard.WriteString("wrong\n" + testPassphrase + "\n")
@@ -165,7 +165,7 @@ func TestTheEchoEndsBeforeTheQuestion(t *testing.T) {
 	defer terminal.Close()
 	defer keyboard.Close()
 	asked := false
-	a := cli.New(&console.Console{Stdin: terminal}, &home.Dir{Getenv: func(string) string { return "" }})
+	a := cli.New(&console.Console{Stdin: terminal}, &home.Dir{})
 	a.Stderr = writerFunc(func(p []byte) (int, error) {
 		if now, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS); !asked && (err != nil ||
 			now.Lflag&unix.ECHO != 0) {
@@ -204,7 +204,7 @@ func TestInterruptedPromptRestoresTheEcho(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	a := cli.New(&console.Console{Stdin: terminal, Stdout: io.Discard},
-		&home.Dir{Getenv: func(string) string { return "" }})
+		&home.Dir{})
 	a.Stderr = writerFunc(func(p []byte) (int, error) {
 		go func() { // the prompt stands there; break it off once the echo is off
 			for ctx.Err() == nil {

@@ -59,7 +59,7 @@ func TestAnErrorFitsItsTerminal(t *testing.T) {
 		seen <- string(text)
 	}()
 	a := cli.New(&console.Console{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: terminal},
-		&home.Dir{Getenv: func(string) string { return "" }})
+		&home.Dir{})
 	code := Main(t.Context(), []string{"--home", t.TempDir(), "launch", "claud"}, a)
 	_ = terminal.Close()
 	const want = `aileron: there is no agent "claud"; known: claude, codex, opencode hint: did you mean claude?`

@@ -26,8 +26,8 @@ type Console struct {
 	Stderr  io.Writer           // messages for people
 	Environ func(string) string // for TERM; nil: no variable is set
 
-	// child holds the streams as they were given to [Main], for the command that a person runs. Main makes stdout and
-	// stderr escape what must not reach a terminal; use these for everything that aileron itself prints.
+	// Child holds the streams as they were given, for the command that a person runs. [Console.EscapeOutput] makes
+	// Stdout and Stderr escape what must not reach a terminal; use these for everything that aileron itself prints.
 	Child ChildStreams
 
 	Asked  bool        // a prompt was shown
@@ -70,7 +70,7 @@ func (c *Console) Infof(format string, args ...any) {
 // restore.
 func (c *Console) ChildTerminal() *os.File {
 	tty, ok := c.Child.Stdout.(*os.File)
-	if !ok || !isTerminal(tty) || c.Environ("TERM") == "dumb" {
+	if !ok || !isTerminal(tty) || c.isDumb() {
 		return nil
 	}
 	return tty
@@ -92,7 +92,7 @@ func (c *Console) Columns() int {
 // MessageColumns returns the width of the terminal of stderr, or 0 if it is none or its width is unknown.
 func (c *Console) MessageColumns() int {
 	tty, ok := c.Child.Stderr.(*os.File)
-	if !ok || !isTerminal(tty) || c.Environ("TERM") == "dumb" {
+	if !ok || !isTerminal(tty) || c.isDumb() {
 		return 0
 	}
 	columns, _, err := term.GetSize(int(tty.Fd()))
@@ -105,7 +105,7 @@ func (c *Console) MessageColumns() int {
 // ShowStatus writes a line to stderr that the next one overwrites; "" clears it. What the terminal is too narrow for is
 // left out: a line that wraps could not be overwritten. It reports whether stderr is a terminal that can do that.
 func (c *Console) ShowStatus(text string) bool {
-	if !c.MessagesOnTerminal() || c.Environ("TERM") == "dumb" {
+	if !c.MessagesOnTerminal() || c.isDumb() {
 		return false
 	}
 	c.status.Store(text != "")
@@ -129,7 +129,7 @@ func (c *Console) EscapeOutput() (flush func()) {
 // OutputColumns returns the width of the terminal of stdout, or 0 if it is none.
 func (c *Console) OutputColumns() int {
 	tty, ok := c.Child.Stdout.(*os.File)
-	if !ok || !isTerminal(tty) || c.Environ("TERM") == "dumb" {
+	if !ok || !isTerminal(tty) || c.isDumb() {
 		return 0
 	}
 	columns, _, err := term.GetSize(int(tty.Fd()))
@@ -138,6 +138,9 @@ func (c *Console) OutputColumns() int {
 	}
 	return max(columns, minTable)
 }
+
+// isDumb reports whether the terminal takes no escape sequences.
+func (c *Console) isDumb() bool { return c.Environ != nil && c.Environ("TERM") == "dumb" }
 
 // isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {

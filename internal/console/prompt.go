@@ -164,6 +164,16 @@ func (c *Console) PromptLine(what string) (string, error) {
 	return strings.TrimSpace(string(line)), nil
 }
 
+// Agreed asks a question and reports whether the answer is yes.
+func (c *Console) Agreed(question string) (bool, error) {
+	answer, err := c.PromptLine(question + " [y/N]")
+	if err != nil {
+		return false, err
+	}
+	answer = strings.ToLower(answer)
+	return answer == "y" || answer == "yes", nil
+}
+
 // DiscardTyped discards what a person has typed and no prompt has read: the next reader of the terminal is their
 // shell, which would print it, execute it, and keep it in its history. It may be a passphrase.
 func (c *Console) DiscardTyped() {

@@ -24,14 +24,29 @@ import (
 
 // Dir is aileron's home directory, and how what is in it is opened.
 type Dir struct {
-	Flag   string // --home; use Home()
-	Getenv func(string) string
-	Warnf  func(format string, args ...any) // prints a message for a person
-	Log    func() *slog.Logger
+	Flag    string                           // --home; use Home()
+	Environ func(name string) string         // use Getenv(); nil: no variable is set
+	Warn    func(format string, args ...any) // use Warnf(); nil: nothing is printed
+	Logger  func() *slog.Logger              // nil: nothing is logged
 
 	VaultOptions []vault.Option // none in a release
 	Locks        filelock.Locker
-	stores       openedStore // use openStore()
+	stores       openedStore // use OpenStore()
+}
+
+// Getenv returns a variable of the environment.
+func (d *Dir) Getenv(name string) string {
+	if d.Environ == nil {
+		return ""
+	}
+	return d.Environ(name)
+}
+
+// Warnf prints a message for a person.
+func (d *Dir) Warnf(format string, args ...any) {
+	if d.Warn != nil {
+		d.Warn(format, args...)
+	}
 }
 
 // HomePath returns aileron's directory as an absolute path: --home, else AILERON_HOME, else ~/.aileron.
@@ -75,12 +90,12 @@ func (d *Dir) OpenStore() (*store.Store, error) {
 	}
 	d.stores.Lock()
 	defer d.stores.Unlock()
-	if d.stores.Flag != home {
+	if d.stores.home != home {
 		s, err := store.Open(filepath.Join(home, "store"))
 		if err != nil {
 			return nil, hint.New(err, "check the permissions of %s", home)
 		}
-		d.stores.Flag, d.stores.store = home, s
+		d.stores.home, d.stores.store = home, s
 	}
 	return d.stores.store, nil
 }
@@ -88,7 +103,7 @@ func (d *Dir) OpenStore() (*store.Store, error) {
 // openedStore is the connector store of a home.
 type openedStore struct {
 	sync.Mutex
-	Flag  string // "": none is open
+	home  string // "": none is open
 	store *store.Store
 }
 
@@ -143,7 +158,11 @@ func (d *Dir) OpenLog(home string) (*audit.Log, error) {
 		d.Warnf("aileron: warning: %v", err)
 		conf.Audit.Durability = "full"
 	}
-	opts := audit.Options{Durability: conf.Audit.Durability, OnBroken: auditlog.Reporter{Log: d.Log()}.Broken}
+	log := slog.New(slog.DiscardHandler)
+	if d.Logger != nil {
+		log = d.Logger()
+	}
+	opts := audit.Options{Durability: conf.Audit.Durability, OnBroken: auditlog.Reporter{Log: log}.Broken}
 	return audit.Open(filepath.Join(home, "audit.db"), opts)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/project"
 	"github.com/ALRubinger/aileron/internal/protect"
 	"github.com/ALRubinger/aileron/internal/unlock"
 )
@@ -25,6 +26,7 @@ type App struct {
 	*home.Dir
 	unlock.Unlocker
 	changes.Recorder
+	project.Asker
 
 	Protected *protect.Protection // nil where a test has the app in its own process
 
@@ -39,20 +41,17 @@ type App struct {
 
 // New returns an app with these streams, and the home and environment of d.
 func New(c *console.Console, d *home.Dir) *App {
-	if d.Getenv == nil {
-		d.Getenv = func(string) string { return "" }
-	}
-	a := &App{Console: c, Dir: d, Recorder: changes.Recorder{Dir: d},
+	a := &App{Console: c, Dir: d, Recorder: changes.Recorder{Dir: d}, Asker: project.Asker{Console: c, Dir: d},
 		Unlocker: unlock.Unlocker{Console: c, Dir: d, Recorder: changes.Recorder{Dir: d}},
 		LogLevel: "warn"}
-	c.Environ, d.Warnf, d.Log = d.Getenv, c.Infof, a.Logger
+	c.Environ, d.Warn, d.Logger = d.Environ, c.Infof, a.Logger
 	return a
 }
 
 // WithHome returns an app with another home and environment, and the same streams and flags.
 func (a *App) WithHome(dir string, getenv func(string) string) *App {
 	b := New(&console.Console{Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Child: a.Child},
-		&home.Dir{Flag: dir, Getenv: getenv, Locks: a.Locks, VaultOptions: a.VaultOptions})
+		&home.Dir{Flag: dir, Environ: getenv, Locks: a.Locks, VaultOptions: a.VaultOptions})
 	b.Protected, b.Build, b.Root, b.args, b.Detached = a.Protected, a.Build, a.Root, a.args, a.Detached
 	b.JSON, b.LogLevel = a.JSON, a.LogLevel
 	return b

@@ -1,84 +1,26 @@
 package cli
 
 import (
-	"fmt"
-	"slices"
+	"cmp"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/launch"
-	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/internal/project"
 	"github.com/ALRubinger/aileron/sandbox"
-	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // SandboxOptions are the flags of the commands that run something in a sandbox.
 type SandboxOptions struct {
 	SessionOptions
-	Sandbox   string
+	project.Sandbox
+	Engine    string
 	Build     string
-	Image     string
-	Dir       string
 	Proxy     string // auto, on or off
-	ReadOnly  bool   // the root file system is read-only
-	Protect   bool   // so are the project's files that the host would run
 	Keep      bool   // an agent's own state
 	KeepGiven bool   // by a flag
-	Custom    CustomOptions
-	Detach    bool     // the session lives in a process of its own
-	Mounts    []string // SRC[:DST][:ro]
-	Env       []string // K=V
-	Ports     []string // [HOST:]PORT
-
-	Shared *SharedOptions // the last three, and those of the project's file; nil: not parsed yet
-}
-
-// SharedOptions are what a sandbox shares with this host besides its project.
-type SharedOptions struct {
-	Mounts []engine.Mount
-	Env    []string
-	Ports  []launch.Port
-}
-
-// Recorded returns it for the audit log.
-func (o *SharedOptions) Recorded() session.Shared {
-	r := session.Shared{Variables: variableNames(o.Env)}
-	for _, m := range o.Mounts {
-		text := m.Source + ":" + m.Target
-		if m.ReadOnly {
-			text += ":ro"
-		}
-		r.Mounts = append(r.Mounts, text)
-	}
-	for _, p := range o.Ports {
-		r.Ports = append(r.Ports, fmt.Sprintf("%d:%d", p.Host, p.Sandbox))
-	}
-	return r
-}
-
-// ParseShared parses --mount, --env and --port.
-func (o *SandboxOptions) ParseShared(home string) error {
-	if o.Shared != nil {
-		return nil
-	}
-	shared := &SharedOptions{Env: slices.Clone(o.Env)}
-	for _, text := range o.Ports {
-		p, err := launch.ParsePort(text)
-		if err != nil {
-			return err
-		}
-		shared.Ports = append(shared.Ports, p)
-	}
-	for _, text := range o.Mounts {
-		m, err := launch.ParseMount(text, home)
-		if err != nil {
-			return err
-		}
-		shared.Mounts = append(shared.Mounts, m)
-	}
-	o.Shared = shared
-	return nil
+	Detach    bool   // the session lives in a process of its own
 }
 
 // Register adds the flags. sandboxes are the values of --sandbox, for its help.
@@ -108,12 +50,21 @@ func (o *SandboxOptions) RegisterImage(cmd *cobra.Command, sandboxes string) {
 	f := cmd.Flags()
 	f.StringVar(&o.Build, "sandbox-build", "auto", "when to build the image: auto (if it is missing), always or never")
 	f.StringVar(&o.Image, "image", "", "run this image instead of aileron's own")
-	o.Custom.Register(cmd)
+	o.RegisterCustom(cmd)
 	o.RegisterDir(cmd)
 }
 
+// RegisterCustom adds the flags of what is added to aileron's own images.
+func (o *SandboxOptions) RegisterCustom(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&o.Custom.Packages, "packages", nil, "add these Debian packages to the image: NAME[,NAME]")
+	f.StringVar(&o.Custom.Dockerfile, "dockerfile", "",
+		"build the image of this Dockerfile, or of none: off (default: "+project.Dockerfile+" of the project, if it exists)")
+	f.BoolVarP(&o.Custom.Yes, "yes", "y", false, "build the Dockerfile without confirmation")
+}
+
 func (o *SandboxOptions) RegisterEngine(cmd *cobra.Command, sandboxes string) {
-	cmd.Flags().StringVar(&o.Sandbox, "sandbox", "auto", "the engine that runs the sandbox: "+sandboxes)
+	cmd.Flags().StringVar(&o.Engine, "sandbox", "auto", "the engine that runs the sandbox: "+sandboxes)
 }
 
 func (o *SandboxOptions) RegisterDir(cmd *cobra.Command) {
@@ -136,17 +87,17 @@ func (o *SandboxOptions) Check(off bool) error {
 			return err
 		}
 	}
-	if o.Sandbox == "off" && o.Detach {
+	if o.Engine == "off" && o.Detach {
 		return failure.Usagef("--detach is for a sandbox, and --sandbox=off is none; " +
 			"run the command in tmux or screen to leave it on this host")
 	}
-	if o.Sandbox == "off" && len(o.Mounts)+len(o.Env)+len(o.Ports) > 0 {
+	if o.Engine == "off" && len(o.Mounts)+len(o.Env)+len(o.Ports) > 0 {
 		return failure.Usagef("--mount, --env and --port are for a sandbox, and --sandbox=off is none")
 	}
-	if o.Sandbox == "off" && o.KeepGiven {
+	if o.Engine == "off" && o.KeepGiven {
 		return failure.Usagef("--keep is for a sandbox, and --sandbox=off is none: the agent uses its state on this host")
 	}
-	if o.Sandbox == "off" && (o.Proxy != "auto" || o.ReadOnly || o.Protect || o.Custom.asked()) {
+	if o.Engine == "off" && (o.Proxy != "auto" || o.ReadOnly || o.Protect || o.Custom.Asked()) {
 		return failure.Usagef("--sandbox-proxy, --read-only, --protect, --packages and --dockerfile are for a sandbox, " +
 			"and --sandbox=off is none")
 	}
@@ -158,11 +109,24 @@ func (o *SandboxOptions) CheckImage(off bool) error {
 	switch {
 	case off:
 		engines = append(engines, "off")
-	case o.Sandbox == "off":
+	case o.Engine == "off":
 		return failure.Usagef("--sandbox is off; use aileron run -- CMD for a command without a sandbox")
 	}
-	if err := OneOf("sandbox", o.Sandbox, engines...); err != nil {
+	if err := OneOf("sandbox", o.Engine, engines...); err != nil {
 		return err
 	}
 	return OneOf("sandbox-build", o.Build, "auto", "always", "never")
+}
+
+// CheckCapture refuses a capture that the sandbox's command could read or replace, as a usage error.
+func (o *SandboxOptions) CheckCapture() error {
+	if o.Capture == "" || o.Engine == "off" {
+		return nil
+	}
+	path, err := launch.PlaceCapture(o.Capture, cmp.Or(o.Dir, "."), o.Shared.Mounts)
+	if err != nil {
+		return failure.Usage(err)
+	}
+	o.Capture = path // without links: they may lead elsewhere later
+	return nil
 }

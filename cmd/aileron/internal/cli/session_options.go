@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"maps"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ALRubinger/aileron/internal/connectors"
+	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/project"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
@@ -17,14 +17,9 @@ import (
 // SessionOptions are the flags of every verb that opens a session.
 type SessionOptions struct {
 	UpstreamOptions
-	Egress         string
-	Binds          []string
-	Allow          []string
-	Connectors     []string
+	project.Session
 	PassphraseFile string
 	Capture        string
-	Project        ProjectUse
-	Given          func(flag string) bool // whether a flag is on the command line; nil where no project's file is used
 
 	Optional []session.Request // of the command
 	Opened   *vault.Vault      // unlocked before the session opens; nil: it unlocks the vault itself
@@ -32,6 +27,16 @@ type SessionOptions struct {
 	Quiet    bool              // no report at the end
 	Reported bool              // a report at the end even without a terminal
 	Shares   session.Shared    // for the audit log
+}
+
+// RegisterProject adds the flags of the commands that use a project's file.
+func (o *SessionOptions) RegisterProject(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&o.Project.Trust, "trust-project", false,
+		"agree to what the project's "+config.ProjectFile+" asks for, without a question")
+	f.BoolVar(&o.Project.Ignore, "ignore-project", false, "start without the project's "+config.ProjectFile)
+	cmd.MarkFlagsMutuallyExclusive("trust-project", "ignore-project")
+	o.Given = f.Changed
 }
 
 // RegisterQuiet adds the flag of the verbs that report at the end.
@@ -68,49 +73,4 @@ func (o *SessionOptions) Check() error {
 		}
 	}
 	return nil
-}
-
-// Bindings returns the identities that --bind chooses, or else the project's file.
-func (o *SessionOptions) Bindings(a *App) (map[spec.FQN]string, error) {
-	chosen, names := maps.Clone(o.Project.bindings), connectors.NewNames(a.Dir)
-	if chosen == nil {
-		chosen = map[spec.FQN]string{}
-	}
-	for _, b := range o.Binds {
-		name, identity, _ := strings.Cut(b, "=")
-		fqn := spec.FQN(name)
-		if connectors.IsShortName(name) {
-			var err error
-			if fqn, err = names.Resolve(name); err != nil {
-				return nil, err
-			}
-		}
-		chosen[fqn] = identity
-	}
-	return chosen, nil
-}
-
-// Used returns the connectors that --connector names, or else the project's file, nil for all, and the versions that
-// are named with them.
-func (o *SessionOptions) Used(a *App) (used []spec.FQN, versions map[spec.FQN]string, err error) {
-	if len(o.Connectors) == 0 {
-		return o.Project.Connectors, nil, nil
-	}
-	versions = map[spec.FQN]string{}
-	for _, named := range o.Connectors {
-		name, version, versioned := strings.Cut(named, "@")
-		fqn, err := connectors.NewNames(a.Dir).Resolve(name)
-		switch {
-		case err != nil:
-			return nil, nil, err
-		case versioned && !spec.IsVersion(version):
-			return nil, nil, failure.Usagef("--connector is %q; a version is MAJOR.MINOR.PATCH", named)
-		case versioned && versions[fqn] != "" && versions[fqn] != version:
-			return nil, nil, failure.Usagef("--connector names two versions of %s; a session uses one", fqn)
-		case versioned:
-			versions[fqn] = version
-		}
-		used = append(used, fqn)
-	}
-	return used, versions, nil
 }

@@ -92,8 +92,9 @@ func canSandboxDemo(ctx context.Context, a *cli.App, engine string) bool {
 
 // play runs the script without the secret.
 func (d *demo) play(ctx context.Context, a *cli.App, engine string, boxed bool) error {
-	opts := &cli.SandboxOptions{Sandbox: engine, Build: "auto", Dir: filepath.Join(d.Dir, "project")}
-	opts.Egress, opts.Resolve, opts.UpstreamCA = "deny", []string{demoHost + ":443:" + d.addr}, d.roots
+	opts := &cli.SandboxOptions{Engine: engine, Build: "auto"}
+	opts.Dir, opts.Egress = filepath.Join(d.Dir, "project"), "deny"
+	opts.Resolve, opts.UpstreamCA = []string{demoHost + ":443:" + d.addr}, d.roots
 	if boxed {
 		image := sandbox.BaseImage()
 		return launchcmd.RunSandboxed(ctx, a, opts, launch.Sandbox{Agent: "demo", Image: image, Command: []string{"sh", "-c",

@@ -65,10 +65,10 @@ func agentOf(a *cli.App, opts *cli.SandboxOptions, args []string, named bool) (n
 			return name, args, nil // launchAgent has the error
 		}
 	}
-	if opts.Sandbox == "off" {
-		err = a.UseProject(&opts.SessionOptions, nil)
+	if opts.Engine == "off" {
+		err = a.UseProject(&opts.Session, nil)
 	} else {
-		err = a.UseProject(&opts.SessionOptions, opts)
+		err = a.UseProject(&opts.Session, &opts.Sandbox)
 	}
 	if file := opts.Project.File; name == "" && file != nil {
 		name = file.Agent
@@ -95,7 +95,7 @@ func launchAgent(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, name
 	if err := offer(ctx, a, opts, agent); err != nil {
 		return err
 	}
-	if opts.Sandbox == "off" {
+	if opts.Engine == "off" {
 		a.Infof("aileron: --sandbox=off: mediation is by convention only; the agent can read and reach what you can")
 		return RunOnHost(ctx, a, &opts.SessionOptions, launch.HostCommand{Agent: agent.Name, Args: command, Env: env})
 	}

@@ -30,7 +30,7 @@ func unlockBound(ctx context.Context, a *cli.App, opts *cli.SessionOptions) erro
 	if err != nil {
 		return err
 	}
-	used, _, err := opts.Used(a)
+	used, _, err := opts.Used(a.Dir)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func offer(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, agent agen
 	if err != nil {
 		return err
 	}
-	used, _, err := opts.Used(a)
+	used, _, err := opts.Used(a.Dir)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func offer(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, agent agen
 		}
 		if yes {
 			s := setup.SetupOptions{
-				Agent: agent.Name, Engine: opts.Sandbox, PassphraseFile: opts.PassphraseFile, Launching: true,
+				Agent: agent.Name, Engine: opts.Engine, PassphraseFile: opts.PassphraseFile, Launching: true,
 			}
 			if err := s.Run(ctx, a); err != nil {
 				return err

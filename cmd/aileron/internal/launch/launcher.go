@@ -65,11 +65,11 @@ func openSession(
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := opts.Bindings(a)
+	chosen, err := opts.Bindings(a.Dir)
 	if err != nil {
 		return nil, err
 	}
-	if s.Connectors, s.Versions, err = opts.Used(a); err != nil {
+	if s.Connectors, s.Versions, err = opts.Used(a.Dir); err != nil {
 		return nil, err
 	}
 	s.Store, _ = a.OpenStore() // the session opens it again, and records why it cannot
@@ -118,7 +118,7 @@ func RunSandboxed(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, s l
 	if err != nil {
 		return err
 	}
-	s.Engine, s.Build, s.Dir, s.Proxy, s.ReadOnly = opts.Sandbox, opts.Build, opts.Dir, opts.Proxy, opts.ReadOnly
+	s.Engine, s.Build, s.Dir, s.Proxy, s.ReadOnly = opts.Engine, opts.Build, opts.Dir, opts.Proxy, opts.ReadOnly
 	if err := opts.ParseShared(l.Home); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func RunSandboxed(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, s l
 	if err := opts.CheckCapture(); err != nil {
 		return err
 	}
-	if s.Image, err = a.ImageOf(opts, s.Image, l.Config.Packages); err != nil {
+	if s.Image, err = a.ImageOf(&opts.Sandbox, s.Image, l.Config.Packages); err != nil {
 		return err
 	}
 	if a.Detached != nil {

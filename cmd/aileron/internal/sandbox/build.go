@@ -33,7 +33,7 @@ config.toml and of the project's .aileron.toml, which also names the agent.`,
   aileron sandbox build --agent claude --packages tree --if-missing`,
 		Args: cli.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.OneOf("sandbox", opts.Sandbox, sandbox.Kinds()...); err != nil {
+			if err := cli.OneOf("sandbox", opts.Engine, sandbox.Kinds()...); err != nil {
 				return err
 			}
 			// Podman goes on with the build of a client that is killed.
@@ -42,7 +42,7 @@ config.toml and of the project's .aileron.toml, which also names the agent.`,
 	}
 	f := cmd.Flags()
 	opts.RegisterEngine(cmd, hint.Alternatives(sandbox.Kinds()))
-	opts.Custom.Register(cmd)
+	opts.RegisterCustom(cmd)
 	opts.RegisterDir(cmd)
 	opts.RegisterProject(cmd)
 	f.StringVar(&opts.agent, "agent", "", "build this agent's image (default: the project's agent)")
@@ -51,7 +51,7 @@ config.toml and of the project's .aileron.toml, which also names the agent.`,
 }
 
 func (o *sandboxBuildOptions) run(ctx context.Context, a *cli.App) error {
-	if err := a.UseProjectImage(&o.SandboxOptions); err != nil {
+	if err := a.UseProjectImage(&o.Project, &o.Sandbox); err != nil {
 		return err
 	}
 	if file := o.Project.File; file != nil {
@@ -73,14 +73,14 @@ func (o *sandboxBuildOptions) run(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	if image, err = a.ImageOf(&o.SandboxOptions, image, conf.Sandbox.Packages); err != nil {
+	if image, err = a.ImageOf(&o.Sandbox, image, conf.Sandbox.Packages); err != nil {
 		return err
 	}
 	policy := "always"
 	if o.missing {
 		policy = "auto"
 	}
-	e, err := a.FindEngine(ctx, o.Sandbox)
+	e, err := a.FindEngine(ctx, o.Engine)
 	if err != nil {
 		return err
 	}

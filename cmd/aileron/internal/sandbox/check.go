@@ -42,7 +42,7 @@ count as they do for launch. The exit code is 1 if something is missing.`,
 			if err := opts.CheckImage(false); err != nil {
 				return err
 			}
-			if err := a.UseProjectImage(&opts.SandboxOptions); err != nil {
+			if err := a.UseProjectImage(&opts.Project, &opts.Sandbox); err != nil {
 				return err
 			}
 			if file := opts.Project.File; file != nil && opts.agent == "" {
@@ -85,14 +85,14 @@ func (o *sandboxCheckOptions) run(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	if image, err = a.ImageOf(&o.SandboxOptions, image, conf.Sandbox.Packages); err != nil {
+	if image, err = a.ImageOf(&o.Sandbox, image, conf.Sandbox.Packages); err != nil {
 		return err
 	}
 	dir, mask, err := launch.Project(o.Dir, home)
 	if err != nil {
 		return err
 	}
-	engine, err := a.FindEngine(ctx, o.Sandbox)
+	engine, err := a.FindEngine(ctx, o.Engine)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package cli
+package project
 
 import (
 	"bytes"
@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
@@ -22,32 +20,24 @@ import (
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
-// ProjectDockerfile is the file of a project that is built on top of the image.
-const ProjectDockerfile = "aileron.Dockerfile"
+// Dockerfile is the file of a project that is built on top of the image.
+const Dockerfile = "aileron.Dockerfile"
 
-// CustomOptions are the flags of what is added to aileron's own images.
-type CustomOptions struct {
+// Custom is what is added to aileron's own images.
+type Custom struct {
 	Packages   []string
 	Dockerfile string // a path; "" is the project's, if it has one
 	within     string // the directory to which the path is relative and in which it stays; "" for a flag's
-	yes        bool
+	Yes        bool   // the Dockerfile is built without a question
 }
 
-func (o *CustomOptions) Register(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringSliceVar(&o.Packages, "packages", nil, "add these Debian packages to the image: NAME[,NAME]")
-	f.StringVar(&o.Dockerfile, "dockerfile", "",
-		"build the image of this Dockerfile, or of none: off (default: "+ProjectDockerfile+" of the project, if it exists)")
-	f.BoolVarP(&o.yes, "yes", "y", false, "build the Dockerfile without confirmation")
-}
-
-// asked reports whether something is to be added.
-func (o *CustomOptions) asked() bool {
+// Asked reports whether something is to be added.
+func (o *Custom) Asked() bool {
 	return len(o.Packages) > 0 || o.Dockerfile != "" && o.Dockerfile != "off"
 }
 
 // ImageOf returns the image that the flags select: one of the user's, or aileron's own with what is added to it.
-func (a *App) ImageOf(opts *SandboxOptions, own sandbox.Image, packages []string) (sandbox.Image, error) {
+func (a *Asker) ImageOf(opts *Sandbox, own sandbox.Image, packages []string) (sandbox.Image, error) {
 	o := opts.Custom
 	if opts.Image != "" {
 		return sandbox.CustomImage(sandbox.Image{Ref: opts.Image}, o.Packages, nil)
@@ -68,17 +58,17 @@ func (a *App) ImageOf(opts *SandboxOptions, own sandbox.Image, packages []string
 	if err != nil || dockerfile == nil {
 		return image, err
 	}
-	return image, a.Consent(home, path, dockerfile, o.yes)
+	return image, a.Consent(home, path, dockerfile, o.Yes)
 }
 
 // Read returns the Dockerfile, or nil if there is none. What is read here is what is asked about and built.
-func (o CustomOptions) Read(dir string) (path string, data []byte, err error) {
+func (o Custom) Read(dir string) (path string, data []byte, err error) {
 	path = o.Dockerfile
 	switch {
 	case path == "off":
 		return "", nil, nil
 	case path == "":
-		path = filepath.Join(dir, ProjectDockerfile)
+		path = filepath.Join(dir, Dockerfile)
 	}
 	if o.within == "" {
 		data, err = regular.Read(path, sandbox.MaxDockerfile)
@@ -97,7 +87,7 @@ func (o CustomOptions) Read(dir string) (path string, data []byte, err error) {
 }
 
 // readWithin reads the Dockerfile of a project's file. No link on its way leads out of the project.
-func (o CustomOptions) readWithin() ([]byte, error) {
+func (o Custom) readWithin() ([]byte, error) {
 	root, err := os.OpenRoot(o.within)
 	if err != nil {
 		return nil, err
@@ -108,7 +98,7 @@ func (o CustomOptions) readWithin() ([]byte, error) {
 
 // Consent asks whether a Dockerfile may be built, unless a person agreed to the same bytes before. The build is no part
 // of the sandbox, and a repository may bring the file.
-func (a *App) Consent(home, path string, dockerfile []byte, yes bool) error {
+func (a *Asker) Consent(home, path string, dockerfile []byte, yes bool) error {
 	sum := sha256.Sum256(dockerfile)
 	digest := hex.EncodeToString(sum[:])
 	name := "dockerfile-" + digest
@@ -129,7 +119,7 @@ func (a *App) Consent(home, path string, dockerfile []byte, yes bool) error {
 }
 
 // askToBuild shows a Dockerfile and asks whether it may be built.
-func (a *App) askToBuild(what string, dockerfile []byte) error {
+func (a *Asker) askToBuild(what string, dockerfile []byte) error {
 	a.Infof("aileron: %s adds to the image:", what)
 	for line := range strings.Lines(string(dockerfile)) {
 		fmt.Fprintln(a.Stderr, "  | "+termsafe.Line(strings.TrimRight(line, "\r\n")))

@@ -1,4 +1,4 @@
-package cli
+package project
 
 import (
 	"fmt"
@@ -10,12 +10,74 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
+// Sandbox is what a command asks for of a sandbox. The project's file adds to it.
+type Sandbox struct {
+	Image    string // a person's own; "": aileron's
+	Dir      string // of the project
+	ReadOnly bool   // the root file system is read-only
+	Protect  bool   // so are the project's files that the host would run
+	Custom   Custom
+	Mounts   []string // SRC[:DST][:ro]
+	Env      []string // K=V
+	Ports    []string // [HOST:]PORT
+
+	Shared *Shared // the last three, and those of the project's file; nil: not parsed yet
+}
+
+// Shared are what a sandbox shares with this host besides its project.
+type Shared struct {
+	Mounts []engine.Mount
+	Env    []string
+	Ports  []launch.Port
+}
+
+// Recorded returns it for the audit log.
+func (o *Shared) Recorded() session.Shared {
+	r := session.Shared{Variables: variableNames(o.Env)}
+	for _, m := range o.Mounts {
+		text := m.Source + ":" + m.Target
+		if m.ReadOnly {
+			text += ":ro"
+		}
+		r.Mounts = append(r.Mounts, text)
+	}
+	for _, p := range o.Ports {
+		r.Ports = append(r.Ports, fmt.Sprintf("%d:%d", p.Host, p.Sandbox))
+	}
+	return r
+}
+
+// ParseShared parses --mount, --env and --port.
+func (o *Sandbox) ParseShared(home string) error {
+	if o.Shared != nil {
+		return nil
+	}
+	shared := &Shared{Env: slices.Clone(o.Env)}
+	for _, text := range o.Ports {
+		p, err := launch.ParsePort(text)
+		if err != nil {
+			return err
+		}
+		shared.Ports = append(shared.Ports, p)
+	}
+	for _, text := range o.Mounts {
+		m, err := launch.ParseMount(text, home)
+		if err != nil {
+			return err
+		}
+		shared.Mounts = append(shared.Mounts, m)
+	}
+	o.Shared = shared
+	return nil
+}
+
 // useShared puts in force what a sandbox shares with this host besides its project: mounts, variables and ports. A
 // flag for the same place, name or port takes precedence.
-func (u *ProjectUse) useShared(s *SandboxOptions, dir, home string) error {
+func (u *Use) useShared(s *Sandbox, dir, home string) error {
 	if err := u.useMounts(s, dir, home); err != nil {
 		return err
 	}
@@ -26,7 +88,7 @@ func (u *ProjectUse) useShared(s *SandboxOptions, dir, home string) error {
 }
 
 // useMounts puts mounts in force.
-func (u *ProjectUse) useMounts(s *SandboxOptions, dir, home string) error {
+func (u *Use) useMounts(s *Sandbox, dir, home string) error {
 	flags, chosen := targets(s.Shared.Mounts), []string{}
 	for _, text := range u.File.Mounts {
 		m, err := launch.ParseProjectMount(text, dir, home)
@@ -67,7 +129,7 @@ func targets(mounts []engine.Mount) (all []string) {
 }
 
 // useVariables puts variables in force. A person is shown their values, which are recorded nowhere.
-func (u *ProjectUse) useVariables(s *SandboxOptions) error {
+func (u *Use) useVariables(s *Sandbox) error {
 	flags := variableNames(s.Shared.Env)
 	for _, name := range slices.Sorted(maps.Keys(u.File.Env)) {
 		value := u.File.Env[name]
@@ -95,7 +157,7 @@ func variableNames(pairs []string) (names []string) {
 }
 
 // usePorts puts ports in force.
-func (u *ProjectUse) usePorts(s *SandboxOptions) error {
+func (u *Use) usePorts(s *Sandbox) error {
 	flags, chosen := slices.Clone(s.Shared.Ports), []launch.Port{}
 	for _, text := range u.File.Ports {
 		p, err := launch.ParsePort(text)

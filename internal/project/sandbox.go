@@ -1,14 +1,15 @@
-package cli
+package project
 
 import (
 	"fmt"
 	"slices"
 
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 )
 
 // useSandbox puts in force what is about the sandbox.
-func (u *ProjectUse) useSandbox(s *SandboxOptions, dir, home string) error {
+func (u *Use) useSandbox(s *Sandbox, dir, home string) error {
 	if u.File.ReadOnly && !s.ReadOnly {
 		s.ReadOnly = true
 		u.InForce = append(u.InForce, "read-only")
@@ -24,10 +25,10 @@ func (u *ProjectUse) useSandbox(s *SandboxOptions, dir, home string) error {
 }
 
 // useImage puts in force what is about the image.
-func (u *ProjectUse) useImage(s *SandboxOptions, dir string) error {
+func (u *Use) useImage(s *Sandbox, dir string) error {
 	if name := u.File.Agent; name != "" {
 		if _, ok := agents.Find(name); !ok {
-			return fmt.Errorf("there is no agent %q; known: %s", name, AgentNames())
+			return fmt.Errorf("there is no agent %q; known: %s", name, hint.Listed(agents.Names()))
 		}
 	}
 	if s.Image != "" { // a person's own, to which nothing is added
@@ -48,7 +49,7 @@ func (u *ProjectUse) useImage(s *SandboxOptions, dir string) error {
 }
 
 // useDockerfile puts a Dockerfile in force. Its content is asked about when it is built.
-func (u *ProjectUse) useDockerfile(s *SandboxOptions, dir string) error {
+func (u *Use) useDockerfile(s *Sandbox, dir string) error {
 	name := u.File.Dockerfile
 	if name == "" {
 		return nil

@@ -1,4 +1,4 @@
-package cli
+package project
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 
 // consents remembers in aileron's home what a person has agreed to, and which offers were declined. A sandbox does not
 // see it.
-type consents struct{ Flag string }
+type consents struct{ home string }
 
 // record returns the file of a consent.
-func (c consents) record(name string) string { return filepath.Join(c.Flag, "consents", name) }
+func (c consents) record(name string) string { return filepath.Join(c.home, "consents", name) }
 
 // has reports whether a person has agreed.
 func (c consents) has(name string) bool {
@@ -40,7 +40,8 @@ func (c consents) add(name, note string) error {
 }
 
 // OfferOnce asks a person a question, unless the same offer was declined before. later is the command that does it.
-func (a *App) OfferOnce(ctx context.Context, home, offer, question string, fallback bool, later string) (bool, error) {
+func (a *Asker) OfferOnce(ctx context.Context, home, offer, question string, fallback bool, later string) (bool,
+	error) {
 	sum := sha256.Sum256([]byte(offer))
 	c, name := consents{home}, "declined-"+hex.EncodeToString(sum[:])
 	if c.has(name) {
@@ -52,16 +53,6 @@ func (a *App) OfferOnce(ctx context.Context, home, offer, question string, fallb
 	}
 	a.Infof("aileron: this is not asked again; later: %s", later)
 	return false, c.add(name, offer)
-}
-
-// Agreed asks a question and reports whether the answer is yes.
-func (a *App) Agreed(question string) (bool, error) {
-	answer, err := a.PromptLine(question + " [y/N]")
-	if err != nil {
-		return false, err
-	}
-	answer = strings.ToLower(answer)
-	return answer == "y" || answer == "yes", nil
 }
 
 // lines returns the lines of what a person has agreed to; nil if it is nothing.
@@ -76,7 +67,7 @@ func (c consents) lines(name string) []string {
 // ConsentToProject asks whether a project's file may widen what its session may do, unless a person has agreed to the
 // same for the same bytes of the same project. Each of what it would do is agreed to: flags decide whether some keys
 // matter, and sandbox check and build put only those of the image in force.
-func (a *App) ConsentToProject(home string, u *ProjectUse) error {
+func (a *Asker) ConsentToProject(home string, u *Use) error {
 	sum := sha256.Sum256([]byte(strings.Join([]string{u.File.Path, u.File.Hash}, "\x00")))
 	name := "project-" + hex.EncodeToString(sum[:])
 	agreed := consents{home}.lines(name)
@@ -105,7 +96,7 @@ func (a *App) ConsentToProject(home string, u *ProjectUse) error {
 }
 
 // askAboutProject shows what a project's file widens, with all values, and asks whether it may.
-func (a *App) askAboutProject(u *ProjectUse, news []Widening) error {
+func (a *Asker) askAboutProject(u *Use, news []Widening) error {
 	if !a.Interactive() {
 		var asked []string
 		for _, w := range news {

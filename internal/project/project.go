@@ -1,4 +1,6 @@
-package cli
+// Package project puts a project's file, .aileron.toml, in force beside the flags of a command, and remembers what a
+// person has agreed to. Open [Asker.UseProject] first; consent.go has the questions, image.go the Dockerfile.
+package project
 
 import (
 	"fmt"
@@ -8,19 +10,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/connectors"
+	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
 )
 
-// ProjectUse is a project's file and what is in force of it. Flags take precedence.
-type ProjectUse struct {
-	Trust, ignore bool // flags
+// Use is a project's file and what is in force of it. Flags take precedence.
+type Use struct {
+	Trust, Ignore bool // flags
 
 	File       *config.Project // nil: none is in force
 	Connectors []spec.FQN      // the only ones that are used; nil: all
@@ -38,35 +40,31 @@ type Widening struct {
 }
 
 // widen adds to what a person has to agree to.
-func (u *ProjectUse) widen(what string) { u.Widens = append(u.Widens, Widening{What: what}) }
+func (u *Use) widen(what string) { u.Widens = append(u.Widens, Widening{What: what}) }
 
 // Asked returns what a person has to agree to, without values.
-func (u *ProjectUse) Asked() (all []string) {
+func (u *Use) Asked() (all []string) {
 	for _, w := range u.Widens {
 		all = append(all, w.What)
 	}
 	return all
 }
 
-// RegisterProject adds the flags of the commands that use a project's file.
-func (o *SessionOptions) RegisterProject(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.BoolVar(&o.Project.Trust, "trust-project", false,
-		"agree to what the project's "+config.ProjectFile+" asks for, without a question")
-	f.BoolVar(&o.Project.ignore, "ignore-project", false, "start without the project's "+config.ProjectFile)
-	cmd.MarkFlagsMutuallyExclusive("trust-project", "ignore-project")
-	o.Given = f.Changed
+// Asker puts projects' files in force, and asks the person at the console first.
+type Asker struct {
+	*console.Console
+	*home.Dir
 }
 
 // UseProject reads the file of the project and puts it in force, after a person has agreed to what it widens. s is nil
 // for a command without a sandbox, whose project is the current directory.
-func (a *App) UseProject(o *SessionOptions, s *SandboxOptions) error {
+func (a *Asker) UseProject(o *Session, s *Sandbox) error {
 	u := &o.Project
 	home, dir, err := a.readProject(u, s)
 	if err != nil || dir == "" {
 		return err
 	}
-	for _, merge := range []func(*App, *SessionOptions) error{u.useEgress, u.useConnectors, u.UseBindings, u.useAllow} {
+	for _, merge := range []func(*Asker, *Session) error{u.useEgress, u.useConnectors, u.UseBindings, u.useAllow} {
 		if err := merge(a, o); err != nil {
 			return u.fault(err)
 		}
@@ -84,9 +82,8 @@ func (a *App) UseProject(o *SessionOptions, s *SandboxOptions) error {
 	return a.agreeToProject(home, u)
 }
 
-// UseProjectImage reads the file of the project and puts in force what is about the image, as useProject does.
-func (a *App) UseProjectImage(s *SandboxOptions) error {
-	u := &s.Project
+// UseProjectImage reads the file of the project and puts in force what is about the image, as [Asker.UseProject] does.
+func (a *Asker) UseProjectImage(u *Use, s *Sandbox) error {
 	home, dir, err := a.readProject(u, s)
 	if err != nil || dir == "" {
 		return err
@@ -98,8 +95,8 @@ func (a *App) UseProjectImage(s *SandboxOptions) error {
 }
 
 // readProject reads the file of the project in dir, which is "" if there is none, or if it was put in force already.
-func (a *App) readProject(u *ProjectUse, s *SandboxOptions) (home, dir string, err error) {
-	if u.ignore || u.File != nil {
+func (a *Asker) readProject(u *Use, s *Sandbox) (home, dir string, err error) {
+	if u.Ignore || u.File != nil {
 		return "", "", nil
 	}
 	if home, err = a.Home(); err != nil {
@@ -115,7 +112,7 @@ func (a *App) readProject(u *ProjectUse, s *SandboxOptions) (home, dir string, e
 }
 
 // agreeToProject puts in force what a person agrees to, and prints it.
-func (a *App) agreeToProject(home string, u *ProjectUse) error {
+func (a *Asker) agreeToProject(home string, u *Use) error {
 	if err := a.ConsentToProject(home, u); err != nil {
 		return err
 	}
@@ -124,7 +121,7 @@ func (a *App) agreeToProject(home string, u *ProjectUse) error {
 }
 
 // printProject prints what is in force of a project's file, and what is not.
-func (a *App) printProject(u *ProjectUse) {
+func (a *Asker) printProject(u *Use) {
 	for _, part := range []struct {
 		what string
 		all  []string
@@ -141,7 +138,7 @@ func (a *App) printProject(u *ProjectUse) {
 
 // projectDir returns the directory of the project, without links. It is "" if there is none: a command on this host
 // runs in a directory that does not exist, too.
-func projectDir(s *SandboxOptions, home string) (string, error) {
+func projectDir(s *Sandbox, home string) (string, error) {
 	if s != nil {
 		dir, _, err := launch.Project(s.Dir, home)
 		return dir, err
@@ -157,7 +154,7 @@ func projectDir(s *SandboxOptions, home string) (string, error) {
 }
 
 // fault adds the file to an error about its content.
-func (u *ProjectUse) fault(err error) error {
+func (u *Use) fault(err error) error {
 	with := fmt.Errorf("use %s: %w", u.File.Path, err)
 	if hint.Of(err) != "" {
 		return with
@@ -166,7 +163,7 @@ func (u *ProjectUse) fault(err error) error {
 }
 
 // useEgress puts egress in force.
-func (u *ProjectUse) useEgress(_ *App, o *SessionOptions) error {
+func (u *Use) useEgress(_ *Asker, o *Session) error {
 	switch {
 	case u.File.Egress == "":
 		return nil
@@ -185,7 +182,7 @@ func (u *ProjectUse) useEgress(_ *App, o *SessionOptions) error {
 }
 
 // useConnectors puts connectors in force. To use fewer is less, unless the hosts of the others are passed through then.
-func (u *ProjectUse) useConnectors(a *App, o *SessionOptions) error {
+func (u *Use) useConnectors(a *Asker, o *Session) error {
 	if u.File.Connectors == nil {
 		return nil
 	}
@@ -216,13 +213,13 @@ func (u *ProjectUse) useConnectors(a *App, o *SessionOptions) error {
 }
 
 // UseBindings puts identities in force. Which credential a session uses is for a person to choose.
-func (u *ProjectUse) UseBindings(a *App, o *SessionOptions) error {
+func (u *Use) UseBindings(a *Asker, o *Session) error {
 	names, chosen := connectors.NewNames(a.Dir), map[spec.FQN]string{}
-	flags, err := o.Bindings(a)
+	flags, err := o.Bindings(a.Dir)
 	if err != nil {
 		return err
 	}
-	used, _, err := o.Used(a)
+	used, _, err := o.Used(a.Dir)
 	if err != nil {
 		return err
 	}
@@ -257,7 +254,7 @@ func (u *ProjectUse) UseBindings(a *App, o *SessionOptions) error {
 }
 
 // checkIdentity returns an error unless a credential of the identity is bound to the connector.
-func (a *App) checkIdentity(fqn spec.FQN, identity string) error {
+func (a *Asker) checkIdentity(fqn spec.FQN, identity string) error {
 	v, err := a.VaultOf()
 	if err != nil {
 		return err
@@ -273,7 +270,7 @@ func (a *App) checkIdentity(fqn spec.FQN, identity string) error {
 }
 
 // useAllow puts hosts in force.
-func (u *ProjectUse) useAllow(_ *App, o *SessionOptions) error {
+func (u *Use) useAllow(_ *Asker, o *Session) error {
 	for _, host := range u.File.Allow {
 		if _, err := spec.ParseHost(host); err != nil {
 			return fmt.Errorf("allow the host %q: %w", host, err)

@@ -1,0 +1,66 @@
+package project
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/ALRubinger/aileron/internal/connectors"
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/home"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// Session is what a command asks for of a session. The project's file adds to it.
+type Session struct {
+	Egress     string   // deny or passthrough
+	Binds      []string // CONNECTOR=IDENTITY
+	Allow      []string // HOST[:PORT]
+	Connectors []string // CONNECTOR[@VERSION]
+	Project    Use
+	Given      func(flag string) bool // whether a flag is on the command line; nil where no project's file is used
+}
+
+// Bindings returns the identities that --bind chooses, or else the project's file.
+func (s *Session) Bindings(d *home.Dir) (map[spec.FQN]string, error) {
+	chosen, names := maps.Clone(s.Project.bindings), connectors.NewNames(d)
+	if chosen == nil {
+		chosen = map[spec.FQN]string{}
+	}
+	for _, b := range s.Binds {
+		name, identity, _ := strings.Cut(b, "=")
+		fqn := spec.FQN(name)
+		if connectors.IsShortName(name) {
+			var err error
+			if fqn, err = names.Resolve(name); err != nil {
+				return nil, err
+			}
+		}
+		chosen[fqn] = identity
+	}
+	return chosen, nil
+}
+
+// Used returns the connectors that --connector names, or else the project's file, nil for all, and the versions that
+// are named with them.
+func (s *Session) Used(d *home.Dir) (used []spec.FQN, versions map[spec.FQN]string, err error) {
+	if len(s.Connectors) == 0 {
+		return s.Project.Connectors, nil, nil
+	}
+	versions = map[spec.FQN]string{}
+	for _, named := range s.Connectors {
+		name, version, versioned := strings.Cut(named, "@")
+		fqn, err := connectors.NewNames(d).Resolve(name)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case versioned && !spec.IsVersion(version):
+			return nil, nil, failure.Usagef("--connector is %q; a version is MAJOR.MINOR.PATCH", named)
+		case versioned && versions[fqn] != "" && versions[fqn] != version:
+			return nil, nil, failure.Usagef("--connector names two versions of %s; a session uses one", fqn)
+		case versioned:
+			versions[fqn] = version
+		}
+		used = append(used, fqn)
+	}
+	return used, versions, nil
+}
