@@ -178,7 +178,7 @@ func (a completer) operationWords(_ *cobra.Command) (all []string) {
 	if !a.hasHome() {
 		return nil
 	}
-	connectors, _ := a.ConnectorsToMatch(nil) // an error: none are known
+	connectors, _ := connectors.ToMatch(a.Dir, nil) // an error: none are known
 	for _, c := range connectors {
 		for _, t := range c.Tools {
 			for _, op := range t.Operations {

@@ -13,7 +13,7 @@ import (
 	"aead.dev/minisign"
 
 	"github.com/ALRubinger/aileron/audit"
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
+	connectorcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/console"
@@ -57,7 +57,7 @@ func secretKey(t *testing.T) (file, id, public string) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(connector.PublicKeyFile(file), key.Public().File(), 0o600); err != nil {
+	if err := os.WriteFile(connectors.PublicKeyFile(file), key.Public().File(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file, key.Public().ID().String(), key.Public().String()
@@ -128,7 +128,7 @@ func TestAPublishersFirstKeyIsRememberedAndNoOtherIsAccepted(t *testing.T) {
 	if got := c.ok("connector", "show", "tracker"); !strings.Contains(got, "github://acme: signed with its key "+id) {
 		t.Errorf("show prints %s", got)
 	}
-	list := decode[[]connector.EntryJSON](t, c.ok("connector", "list", "--json"))
+	list := decode[[]connectors.EntryJSON](t, c.ok("connector", "list", "--json"))
 	if len(list) != 1 || !list[0].OK || *list[0].Signature != (connectors.SignatureJSON{Status: "verified",
 		Authority: "github://acme", KeyID: id, PublicKey: public}) {
 		t.Errorf("list prints %+v", list)
@@ -140,13 +140,13 @@ func TestAPublishersFirstKeyIsRememberedAndNoOtherIsAccepted(t *testing.T) {
 	c.refused(signature.ReasonMissing, install(c.packed(next, "")), "keys remove github://acme --forget")
 	c.refused(signature.ReasonMissing, install(next))
 	c.refused(signature.ReasonMissing, install(trackerDir(t, "ACME", "1.0.0"))) // the same publisher
-	if list := decode[[]connector.EntryJSON](t, c.ok("connector", "list", "--json")); len(list) != 1 {
+	if list := decode[[]connectors.EntryJSON](t, c.ok("connector", "list", "--json")); len(list) != 1 {
 		t.Errorf("something was installed: %+v", list)
 	}
 	c.ok(install(trackerDir(t, "beta", "1.0.0"))...) // another publisher may be unsigned
 
 	// A rotation.
-	c.ok("connector", "keys", "add", "github://acme", connector.PublicKeyFile(other))
+	c.ok("connector", "keys", "add", "github://acme", connectors.PublicKeyFile(other))
 	c.ok(install(c.packed(next, other))...)
 	c.ok("connector", "keys", "remove", "github://acme", id)
 	c.refused(signature.ReasonRevoked, []string{"connector", "verify", "github://acme/tracker@1.0.0"})
@@ -211,7 +211,7 @@ func TestASessionWarnsOfAConnectorWhoseKeyWasRemoved(t *testing.T) {
 	if warns("--connector", "npm") {
 		t.Error("a session warns of a connector that it does not use")
 	}
-	o.ok("connector", "keys", "add", "github://acme", connector.PublicKeyFile(key))
+	o.ok("connector", "keys", "add", "github://acme", connectors.PublicKeyFile(key))
 	if warns() {
 		t.Error("it warns of a key that was added again")
 	}
@@ -248,7 +248,7 @@ func TestASignatureIsAddedToWhatIsInstalled(t *testing.T) {
 	if !again.Already {
 		t.Error("it was installed anew")
 	}
-	if list := decode[[]connector.EntryJSON](t, c.ok("connector", "verify", "--json")); list[0].Signature.KeyID != id {
+	if list := decode[[]connectors.EntryJSON](t, c.ok("connector", "verify", "--json")); list[0].Signature.KeyID != id {
 		t.Errorf("verify prints %+v", list)
 	}
 	file := filepath.Join(c.Flag, "store/connectors/sha256", strings.TrimPrefix(again.Hash, "sha256:"), "signature.sig")
@@ -363,25 +363,6 @@ func TestKeygenWritesTwoFilesOnce(t *testing.T) {
 	fails("there is no terminal to ask on", "connector", "keygen", "--out", filepath.Join(dir, "other.key"))
 }
 
-// A file that appears between the look and the writing is not replaced either.
-func TestANewFileReplacesNone(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "acme.key")
-	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := connector.WriteNewFile(file, []byte("new"), 0o600); err == nil || !strings.Contains(err.Error(),
-		"exists already") {
-		t.Errorf("writeNewFile = %v", err)
-	}
-	if text, err := os.ReadFile(file); err != nil || string(text) != "precious" {
-		t.Errorf("the file has %q, %v", text, err)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-		t.Errorf("the directory has %v, %v", left, err)
-	}
-}
-
 // Of sixteen installations at once, each of a publisher's first connector signed with a key of its own, one succeeds:
 // its key is the one that is remembered.
 func TestManyFirstInstallationsRememberOneKey(t *testing.T) {
@@ -415,8 +396,8 @@ func TestManyFirstInstallationsRememberOneKey(t *testing.T) {
 	if won < 0 {
 		t.Fatal("no installation succeeded")
 	}
-	list := decode[[]connector.EntryJSON](t, c.ok("connector", "verify", "--json"))
-	keys := decode[[]connector.PublisherKeyJSON](t, c.ok("connector", "keys", "list", "--json"))
+	list := decode[[]connectors.EntryJSON](t, c.ok("connector", "verify", "--json"))
+	keys := decode[[]connectorcmd.PublisherKeyJSON](t, c.ok("connector", "keys", "list", "--json"))
 	if len(list) != 1 || list[0].Signature.KeyID != ids[won] || len(keys) != 1 || keys[0].KeyID != ids[won] {
 		t.Errorf("installed is %+v, with the keys %+v; want the key %s", list, keys, ids[won])
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/console"
 )
@@ -27,7 +26,7 @@ func TestConnectorLife(t *testing.T) {
 		t.Error("installing it again, without --yes, is not a quiet success")
 	}
 	c.ok("connector", "install", githubFQN+"@0.1.0")
-	list := decode[[]connector.EntryJSON](t, c.ok("connector", "list", "--json"))
+	list := decode[[]connectors.EntryJSON](t, c.ok("connector", "list", "--json"))
 	if len(list) != 1 || list[0].Hash != in.Hash || !list[0].OK {
 		t.Errorf("the list is %+v", list)
 	}
@@ -43,13 +42,13 @@ func TestConnectorLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errs, code := c.run("connector", "verify", githubFQN, "--json")
-	if broken := decode[[]connector.EntryJSON](t, out); code != 1 || broken[0].OK || !strings.Contains(broken[0].Error,
+	if broken := decode[[]connectors.EntryJSON](t, out); code != 1 || broken[0].OK || !strings.Contains(broken[0].Error,
 		"manifest.toml has other bytes") || !strings.Contains(errs, "hash_mismatch") {
 		t.Errorf("verify ends with %d and prints %s%s", code, out, errs)
 	}
 	c.ok("connector", "install", exampleGitHub, "--yes") // repairs it
 	c.ok("connector", "verify")
-	if gone := decode[[]connector.EntryJSON](t, c.ok("connector", "remove", githubFQN+"@0.1.0",
+	if gone := decode[[]connectors.EntryJSON](t, c.ok("connector", "remove", githubFQN+"@0.1.0",
 		"--json")); len(gone) != 1 {
 		t.Errorf("remove prints %+v", gone)
 	}

@@ -8,11 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/binding"
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/setup"
-	"github.com/ALRubinger/aileron/internal/console"
-	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -308,20 +303,5 @@ func TestSetupGoesOnWhereItStopped(t *testing.T) {
 			continue
 		}
 		o.holds(map[string]string{anthropicBinding: anthropicKey, gitBinding: githubToken})
-	}
-}
-
-// The vault's passphrase is made up and kept in the keyring before there is a vault that nothing else opens.
-func TestAVaultWhosePassphraseIsNotKeptIsNotMade(t *testing.T) {
-	o := newOwner(t) // no keyring responds
-	a := cli.New(&console.Console{Stdin: strings.NewReader(""), Stderr: os.Stderr}, &home.Dir{Environ: os.Getenv,
-		Flag: o.Flag, VaultOptions: cheapVaults()})
-	s := &setup.Setup{App: a, Flag: o.Flag, Vault: a.VaultAt(o.Flag), Keyring: true,
-		Bindings: make([]binding.BindingTarget, 1)}
-	if err := s.MakeVault(t.Context()); err == nil || !strings.Contains(err.Error(), "keyring") {
-		t.Errorf("without a keyring it returns %v", err)
-	}
-	if s.Vault.Initialised() {
-		t.Error("it made a vault that cannot be opened")
 	}
 }

@@ -171,8 +171,8 @@ func CatalogSource(src string) (entry catalog.Entry, ok bool, err error) {
 	return entry, true, nil
 }
 
-// WithNearSource adds a hint to the error of a source that is not there, if it may be a misspelled short name.
-func WithNearSource(src string, err error) error {
+// withNearSource adds a hint to the error of a source that is not there, if it may be a misspelled short name.
+func withNearSource(src string, err error) error {
 	if !IsShortName(src) || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

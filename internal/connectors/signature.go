@@ -75,8 +75,8 @@ func WarnOfRemovedKeys(d *home.Dir, used []spec.FQN, versions map[spec.FQN]strin
 	}
 }
 
-// Admit verifies the signature of a connector that may be installed. A refusal is recorded.
-func Admit(ctx context.Context, d *home.Dir, candidate *store.Candidate) (Publisher, error) {
+// admit verifies the signature of a connector that may be installed. A refusal is recorded.
+func admit(ctx context.Context, d *home.Dir, candidate *store.Candidate) (Publisher, error) {
 	p := CheckSignature(d, signature.ClaimOf(candidate.Connector), candidate.Signature)
 	if p.Err != nil {
 		RecordRefusals(ctx, d, []Publisher{p})
@@ -84,10 +84,10 @@ func Admit(ctx context.Context, d *home.Dir, candidate *store.Candidate) (Publis
 	return p, p.Err
 }
 
-// AdmitTogether verifies connectors that are installed by one command against the keys that it makes known: a publisher
+// admitTogether verifies connectors that are installed by one command against the keys that it makes known: a publisher
 // whose first key one of them brings has signed the others with it too. It is called before anything is asked, so that
 // a refusal leaves no key behind.
-func AdmitTogether(ctx context.Context, d *home.Dir, sources []store.Source, by Publishers) error {
+func admitTogether(ctx context.Context, d *home.Dir, sources []store.Source, by Publishers) error {
 	for _, src := range sources {
 		first := by[src.Hash]
 		if !first.Status.First {
@@ -110,8 +110,8 @@ func AdmitTogether(ctx context.Context, d *home.Dir, sources []store.Source, by 
 	return nil
 }
 
-// RememberKey makes the first key of a publisher the one with which its connectors must be signed.
-func RememberKey(ctx context.Context, d *home.Dir, batch *changes.Batch, p Publisher) error {
+// rememberKey makes the first key of a publisher the one with which its connectors must be signed.
+func rememberKey(ctx context.Context, d *home.Dir, batch *changes.Batch, p Publisher) error {
 	keys, err := d.PublisherKeys()
 	if err != nil {
 		return err
@@ -181,8 +181,8 @@ func appendRows(ctx context.Context, d *home.Dir, rows []audit.Row) error {
 	return errors.Join(err, log.Close())
 }
 
-// RefusedSource adds a hint to the error of a source whose signature cannot be read.
-func RefusedSource(src string, err error) error {
+// refusedSource adds a hint to the error of a source whose signature cannot be read.
+func refusedSource(src string, err error) error {
 	if errors.As(err, new(*store.SignatureError)) {
 		return hint.New(fmt.Errorf("read the connector %s: %w", src, err),
 			"nothing was installed; get the connector from its publisher again")
@@ -203,4 +203,24 @@ func KeysHint(err error) error {
 			"on its first use")
 	}
 	return err
+}
+
+// ChangeKeys changes the publishers' keys, and records that. id is 0 if it is about all keys of the authority.
+func ChangeKeys(ctx context.Context, d *home.Dir, r changes.Recorder, what audit.Change, of signature.Authority,
+	id signature.KeyID, act func(context.Context, *signature.Keys) error,
+) error {
+	keys, err := d.PublisherKeys()
+	if err != nil {
+		return err
+	}
+	about := audit.Row{Fields: map[string]any{"authority": string(of)}}
+	if id != 0 {
+		about.Fields["key_id"] = id.String()
+	}
+	err = r.Enact(ctx, changes.Change{What: what, About: about}, func() error { return act(ctx, keys) })
+	if errors.Is(err, signature.ErrNoKey) {
+		return hint.New(fmt.Errorf("change the keys of %s: %w", of, err), "see those that are known with: "+
+			"aileron connector keys list")
+	}
+	return KeysHint(err)
 }

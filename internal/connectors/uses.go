@@ -1,13 +1,17 @@
 package connectors
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/catalog"
 	"github.com/ALRubinger/aileron/vault"
-	"strings"
 )
 
 func IsBound(c *spec.Connector, bound []vault.Binding) bool {
@@ -23,4 +27,46 @@ func IsModel(c *spec.Connector, agent agents.Agent) bool {
 		service := strings.TrimPrefix(c.FQN.Service(), catalog.ServicePrefix)
 		return service == name // not a suffix: local-openai is another provider than openai
 	})
+}
+
+// ToMatch returns the installed connectors, or those with the names of among: installed, else of the
+// catalogue.
+func ToMatch(d *home.Dir, among []string) ([]*spec.Connector, error) {
+	s, err := d.OpenStore()
+	if err != nil {
+		return nil, err
+	}
+	installed, broken := s.Current()
+	if len(broken) > 0 {
+		return nil, hint.New(fmt.Errorf("verify the installed connectors: %w", errors.Join(broken...)),
+			"install the connector again, or remove it with: aileron connector remove FQN")
+	}
+	if len(among) == 0 {
+		return installed, nil
+	}
+	var chosen []*spec.Connector
+	for _, name := range among {
+		fqn, err := NewNames(d).Resolve(name)
+		if err != nil {
+			return nil, err
+		}
+		c := ByName(installed)[string(fqn)]
+		if entry, ok := catalog.Find(string(fqn)); ok && c == nil {
+			c = entry.Connector
+		}
+		if c == nil {
+			return nil, NotInstalled(name, fqn)
+		}
+		chosen = append(chosen, c)
+	}
+	return chosen, nil
+}
+
+// ByName returns connectors by their names.
+func ByName(connectors []*spec.Connector) map[string]*spec.Connector {
+	named := make(map[string]*spec.Connector, len(connectors))
+	for _, c := range connectors {
+		named[string(c.FQN)] = c
+	}
+	return named
 }

@@ -280,7 +280,7 @@ func printAction(out io.Writer, s *store.Store, f *action.Action) {
 	}
 	fmt.Fprintf(out, "\nuses:\n")
 	for _, p := range f.Requires {
-		fmt.Fprintf(out, "  %s %s: %s\n", p, connector.ShortHash(p.Hash), strings.Join(p.Capabilities, ", "))
+		fmt.Fprintf(out, "  %s %s: %s\n", p, connectors.ShortHash(p.Hash), strings.Join(p.Capabilities, ", "))
 	}
 	fmt.Fprintf(out, "\nsends:\n")
 	for _, step := range f.Steps {

@@ -61,7 +61,7 @@ asked, and aileron connector remove takes it back.`,
 }
 
 func (o *AllowOptions) run(ctx context.Context, a *cli.App, what string) error {
-	current, err := a.ConnectorsToMatch(nil)
+	current, err := connectors.ToMatch(a.Dir, nil)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/report"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/proxy"
@@ -18,7 +19,7 @@ import (
 // place by the connectors that are installed now. It is "" for any other row.
 func newExplainer(a *cli.App) func(audit.Row) string {
 	var index *spec.Index
-	if connectors, err := a.ConnectorsToMatch(nil); err == nil {
+	if connectors, err := connectors.ToMatch(a.Dir, nil); err == nil {
 		index, _ = spec.NewIndex(connectors) // an error: nothing is known of what is allowed
 	}
 	return func(r audit.Row) string {

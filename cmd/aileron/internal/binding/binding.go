@@ -2,13 +2,11 @@
 package binding
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/internal/hint"
-	"github.com/ALRubinger/aileron/vault"
+	"github.com/ALRubinger/aileron/internal/bindings"
+	"github.com/ALRubinger/aileron/internal/failure"
 )
 
 func New(a *cli.App) *cobra.Command {
@@ -23,13 +21,22 @@ func New(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// bindingError adds a hint to the error of a name for which there is no binding.
-func bindingError(err error) error {
-	switch {
-	case errors.Is(err, vault.ErrNotInitialised):
-		return hint.New(err, "create it and bind a credential with: aileron binding setup CONNECTOR")
-	case errors.Is(err, vault.ErrNotBound), errors.Is(err, vault.ErrBadName):
-		return hint.New(err, "see what is bound with: aileron binding list")
+// registerSecret adds the flags of where a secret is.
+func registerSecret(cmd *cobra.Command, from *bindings.SecretSource) {
+	f := cmd.Flags()
+	f.StringVar(&from.File, "secret-file", "", "file that holds only the secret (- for standard input)")
+	f.BoolVar(&from.Stdin, "secret-stdin", false, "read the secret from standard input")
+	f.StringVar(&from.Username, "username", "", "user name, for kind basic")
+	cli.PassphraseFlag(cmd, &from.PassphraseFile)
+}
+
+// checkSecret returns an error if flags name the secret twice.
+func checkSecret(from *bindings.SecretSource) error {
+	if from.File != "" && from.Stdin {
+		return failure.Usagef("--secret-file and --secret-stdin exclude each other")
 	}
-	return err
+	if from.File == "-" {
+		from.File, from.Stdin = "", true
+	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/bindings"
 )
 
 func newBindingInspectCommand(a *cli.App) *cobra.Command {
@@ -22,7 +23,7 @@ func newBindingInspectCommand(a *cli.App) *cobra.Command {
 			}
 			b, err := v.Binding(args[0])
 			if err != nil {
-				return bindingError(err)
+				return bindings.Hint(err)
 			}
 			if a.JSON {
 				return a.PrintJSON(b)

@@ -2,16 +2,12 @@ package binding
 
 import (
 	"context"
-	"errors"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/internal/changes"
+	"github.com/ALRubinger/aileron/internal/bindings"
 	"github.com/ALRubinger/aileron/internal/failure"
-	"github.com/ALRubinger/aileron/vault"
 )
 
 type bindingRevokeOptions struct {
@@ -36,27 +32,18 @@ func newBindingRevokeCommand(a *cli.App) *cobra.Command {
 }
 
 func (o *bindingRevokeOptions) run(ctx context.Context, a *cli.App) error {
-	v, err := a.VaultOf()
-	if err != nil {
+	err := bindings.Revoke(ctx, &a.Unlocker, o.name, func() error {
+		if o.yes || !a.Interactive() {
+			return nil
+		}
+		yes, err := a.Agreed("remove " + o.name + " and its secret?")
+		if err == nil && !yes {
+			err = failure.Declined("not revoked: it was not confirmed")
+		}
 		return err
+	})
+	if err == nil {
+		a.Infof("aileron: revoked %s", o.name)
 	}
-	b, err := v.Binding(o.name) // a broken one is removed too
-	if errors.Is(err, vault.ErrNotBound) || errors.Is(err, vault.ErrBadName) {
-		return bindingError(err)
-	}
-	if !o.yes && a.Interactive() {
-		line, err := a.PromptLine("remove " + o.name + " and its secret? [y/N]")
-		if err != nil {
-			return err
-		}
-		if !strings.EqualFold(line, "y") && !strings.EqualFold(line, "yes") {
-			return failure.Declined("not revoked: it was not confirmed")
-		}
-	}
-	c := changes.Change{What: audit.ChangeBindingRevoke, About: audit.Row{ConnectorFQN: b.Connector, Binding: o.name}}
-	if err := a.Enact(ctx, c, func() error { return v.Revoke(o.name) }); err != nil {
-		return bindingError(err)
-	}
-	a.Infof("aileron: revoked %s", o.name)
-	return nil
+	return err
 }

@@ -11,23 +11,11 @@ import (
 	"github.com/ALRubinger/aileron/spec/store"
 )
 
-// catalogJSON is a connector that can be installed by its name.
-type catalogJSON struct {
-	Name       string                     `json:"name"`
-	FQN        string                     `json:"fqn"`
-	Version    string                     `json:"version"`
-	Hash       string                     `json:"hash"`
-	Summary    string                     `json:"summary"`
-	Hosts      []string                   `json:"hosts"`
-	Credential *connectors.CredentialJSON `json:"credential"` // null: it needs no secret
-	Installed  []string                   `json:"installed"`  // the installed versions of the FQN
-}
-
 // printCatalog prints what can be installed by name, and what of it is installed.
 func printCatalog(a *cli.App, installed []store.Entry) error {
-	all := []catalogJSON{}
+	all := []connectors.CatalogJSON{}
 	for _, e := range catalog.List() {
-		j, err := describeEntry(e, installed)
+		j, err := connectors.DescribeCatalog(e, installed)
 		if err != nil {
 			return err
 		}
@@ -51,23 +39,6 @@ func printCatalog(a *cli.App, installed []store.Entry) error {
 		fmt.Fprintf(w, "\t\t\t%s\n", shortHosts(j.Hosts))
 	}
 	return w.Flush()
-}
-
-// describeEntry returns an entry of the catalogue beside what is installed.
-func describeEntry(e catalog.Entry, installed []store.Entry) (catalogJSON, error) {
-	c, err := store.ReadFS(e.Files)
-	if err != nil {
-		return catalogJSON{}, fmt.Errorf("read the catalogue: %w", err)
-	}
-	d := connectors.DescribeConnector(c)
-	j := catalogJSON{Name: e.Name, FQN: d.FQN, Version: d.Version, Hash: d.Hash, Summary: e.Summary, Hosts: d.Hosts,
-		Credential: d.Credential, Installed: []string{}}
-	for _, i := range installed {
-		if i.FQN == c.FQN {
-			j.Installed = append(j.Installed, i.Version)
-		}
-	}
-	return j, nil
 }
 
 // shortHosts returns hosts as one line, without the port of https.

@@ -3,14 +3,12 @@ package connector
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
-	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/signature"
 	"github.com/ALRubinger/aileron/spec/source"
@@ -35,7 +33,7 @@ func newConnectorCheckCommand(a *cli.App) *cobra.Command {
 			if ref, isRef := connectors.RemoteRef(args[0]); isRef {
 				return opts.checkRemote(cmd.Context(), a, ref)
 			}
-			c, err := readCandidate(a, args[0])
+			c, err := connectors.ReadCandidate(args[0], listFaults(a))
 			if err != nil {
 				return err
 			}
@@ -44,6 +42,15 @@ func newConnectorCheckCommand(a *cli.App) *cobra.Command {
 	}
 	opts.Register(cmd)
 	return cmd
+}
+
+// listFaults returns what prints each fault of a connector's files, if they have several; with --json all are in the
+// error.
+func listFaults(a *cli.App) connectors.FaultLister {
+	if a.JSON {
+		return nil
+	}
+	return a.Infof
 }
 
 // printChecked prints what a connector would grant if it could be used alone.
@@ -75,34 +82,9 @@ func (o *FetchOptions) checkRemote(ctx context.Context, a *cli.App, ref source.R
 	if err != nil {
 		return err
 	}
-	c, err := readSource(a, src)
+	c, err := connectors.ReadSource(src, listFaults(a))
 	if err != nil {
 		return err
 	}
 	return printChecked(a, ref.String(), c)
 }
-
-// sourceError returns the error for a connector's source that has faults. If it has several, it prints each on a line,
-// unless --json is set: then all are in the error.
-func sourceError(a *cli.App, src string, err error) error {
-	faults := spec.Diagnostics(err)
-	if len(faults) == 0 {
-		return err
-	}
-	if len(faults) == 1 || a.JSON {
-		var all []string
-		for _, f := range faults {
-			all = append(all, f.Error())
-		}
-		err = fmt.Errorf("read the connector %s: %s", src, strings.Join(all, "; "))
-		return failure.Input(hint.New(err, SeeConnectors), failure.ReasonConnector)
-	}
-	for _, f := range faults {
-		a.Infof("%s", f)
-	}
-	err = fmt.Errorf("read the connector %s: %d faults, the first: %w", src, len(faults), faults[0])
-	return failure.Input(hint.New(err, SeeConnectors), failure.ReasonConnector)
-}
-
-// SeeConnectors is the hint for faults of a manifest or a spec.
-const SeeConnectors = "docs/connectors.md describes both files"

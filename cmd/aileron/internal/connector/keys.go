@@ -3,7 +3,6 @@ package connector
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"text/tabwriter"
 	"time"
@@ -12,12 +11,10 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/internal/changes"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/regular"
-	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/signature"
 )
 
@@ -112,7 +109,7 @@ func newConnectorKeysAddCommand(a *cli.App) *cobra.Command {
 				return failure.Input(hint.New(fmt.Errorf("read the key %s: %w", args[1], err),
 					"name the publisher's public key file, which begins with %q", "untrusted comment:"), failure.ReasonKey)
 			}
-			if err := enactKey(cmd.Context(), a, audit.ChangePublisherKeyAdd, authority, key.ID(), "",
+			if err := connectors.ChangeKeys(cmd.Context(), a.Dir, a.Recorder, audit.ChangePublisherKeyAdd, authority, key.ID(),
 				func(ctx context.Context, keys *signature.Keys) error { return keys.Add(ctx, authority, key) }); err != nil {
 				return err
 			}
@@ -155,7 +152,7 @@ func newConnectorKeysRemoveCommand(a *cli.App) *cobra.Command {
 				}
 				remove = func(ctx context.Context, keys *signature.Keys) error { return keys.Revoke(ctx, authority, id) }
 			}
-			err = enactKey(cmd.Context(), a, audit.ChangePublisherKeyRemove, authority, id, "", remove)
+			err = connectors.ChangeKeys(cmd.Context(), a.Dir, a.Recorder, audit.ChangePublisherKeyRemove, authority, id, remove)
 			if err != nil {
 				return err
 			}
@@ -184,31 +181,11 @@ func warnOfSigned(a *cli.App, id signature.KeyID) {
 		a.Infof("aileron: warning: which connectors it has signed is not known: %v", err)
 		return
 	}
-	by := checkEntries(a, s, entries)
+	by := connectors.CheckEntries(a.Dir, s, entries)
 	for _, e := range entries {
 		if refused, ok := by[e.Hash].Revoked(); ok && refused.KeyID == id {
 			a.Infof("aileron: %s is signed with it, stays installed and is still allowed; remove it with: "+
 				"aileron connector remove %s", e, e)
 		}
 	}
-}
-
-// enactKey changes the publishers' keys, and records that. id is 0 if it is about all keys of the authority.
-func enactKey(ctx context.Context, a *cli.App, what audit.Change, of signature.Authority, id signature.KeyID,
-	by spec.FQN, act func(context.Context, *signature.Keys) error,
-) error {
-	keys, err := a.PublisherKeys()
-	if err != nil {
-		return err
-	}
-	about := audit.Row{ConnectorFQN: string(by), Fields: map[string]any{"authority": string(of)}}
-	if id != 0 {
-		about.Fields["key_id"] = id.String()
-	}
-	err = a.Enact(ctx, changes.Change{What: what, About: about}, func() error { return act(ctx, keys) })
-	if errors.Is(err, signature.ErrNoKey) {
-		return hint.New(fmt.Errorf("change the keys of %s: %w", of, err), "see those that are known with: "+
-			"aileron connector keys list")
-	}
-	return connectors.KeysHint(err)
 }

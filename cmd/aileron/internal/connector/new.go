@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
@@ -169,12 +170,12 @@ func (o *connectorNewOptions) draft(fqn spec.FQN) (c *scaffold.Connector, leftOu
 func readDocument(name string) ([]byte, error) {
 	f, err := os.Open(filepath.Clean(name))
 	if err != nil {
-		return nil, failure.OfInput(fmt.Errorf("read the OpenAPI document %s: %w", name, withoutPath(err)), "")
+		return nil, failure.OfInput(fmt.Errorf("read the OpenAPI document %s: %w", name, connectors.WithoutPath(err)), "")
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, openapi.MaxSize+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the OpenAPI document %s: %w", name, withoutPath(err))
+		return nil, fmt.Errorf("read the OpenAPI document %s: %w", name, connectors.WithoutPath(err))
 	}
 	return data, nil
 }

@@ -2,18 +2,14 @@ package connector
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
-	"github.com/ALRubinger/aileron/internal/hint"
-	"github.com/ALRubinger/aileron/internal/unlock"
-	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/signature"
 	"github.com/ALRubinger/aileron/spec/store"
 )
@@ -51,18 +47,18 @@ func (o *connectorPackOptions) run(ctx context.Context, a *cli.App, dir string) 
 	var signer *signature.SecretKey
 	if o.key != "" {
 		if _, err := store.Read(dir); err != nil { // before a passphrase is asked for
-			return failure.OfInput(sourceError(a, dir, err), failure.ReasonConnector)
+			return failure.OfInput(connectors.SourceError(dir, err, listFaults(a)), failure.ReasonConnector)
 		}
-		if err := canCreateIn(filepath.Dir(o.output)); err != nil { // before that, too
+		if err := connectors.CanCreateIn(filepath.Dir(o.output)); err != nil { // before that, too
 			return failure.OfInput(fmt.Errorf("write the archive %s: %w", o.output, err), "")
 		}
-		key, err := readSigningKey(ctx, a, o.key, o.PassphraseFile)
+		key, err := connectors.ReadSigningKey(ctx, &a.Unlocker, o.key, o.PassphraseFile)
 		if err != nil {
 			return err
 		}
 		signer = &key
 	}
-	c, err := o.write(a, dir, signer)
+	c, err := connectors.Pack(dir, o.output, signer, listFaults(a))
 	if err != nil {
 		return err
 	}
@@ -78,92 +74,4 @@ func (o *connectorPackOptions) run(ctx context.Context, a *cli.App, dir string) 
 		a.Infof("aileron: signed with the key %s", signer.Public().ID())
 	}
 	return nil
-}
-
-// write writes the archive, all of it at once.
-func (o *connectorPackOptions) write(a *cli.App, dir string, signer *signature.SecretKey) (*spec.Connector, error) {
-	f, err := os.CreateTemp(filepath.Dir(o.output), ".aileron-pack-*")
-	if err != nil {
-		return nil, failure.OfInput(fmt.Errorf("write the archive %s: %w", o.output, withoutPath(err)), "")
-	}
-	defer os.Remove(f.Name())
-	c, err := store.PackSigned(dir, f, func(c *spec.Connector, old []byte) ([]byte, error) {
-		if signer != nil {
-			return signer.Sign(signature.ClaimOf(c))
-		}
-		return old, checkOwnSignature(c, old)
-	})
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err != nil {
-		return nil, failure.OfInput(sourceError(a, dir, err), failure.ReasonConnector)
-	}
-	if err := os.Rename(f.Name(), o.output); err != nil {
-		return nil, fmt.Errorf("write the archive %s: %w", o.output, errors.Unwrap(err))
-	}
-	return c, nil
-}
-
-// checkOwnSignature returns an error if the signature.sig in a publisher's directory signs other files than those that
-// are packed, such as those of an earlier version. It does not check whose key made it.
-func checkOwnSignature(c *spec.Connector, sig []byte) error {
-	var refused *signature.Error
-	_, err := signature.Check(signature.Trust{Authority: signature.AuthorityOf(c.FQN)}, signature.ClaimOf(c), sig)
-	if errors.As(err, &refused) && refused.Reason == signature.ReasonKeyUnknown {
-		return nil
-	}
-	if err != nil {
-		return hint.New(err, "remove its signature.sig, or sign it again with --sign")
-	}
-	return nil
-}
-
-// readSigningKey reads a publisher's secret key, and asks for its passphrase if it is encrypted.
-func readSigningKey(ctx context.Context, a *cli.App, file, passphraseFile string) (signature.SecretKey, error) {
-	raw, err := a.ReadSecretFile(file, signature.MaxKeyFile)
-	if err != nil {
-		return signature.SecretKey{}, failure.OfInput(hint.New(fmt.Errorf("read the signing key: %w", err),
-			"make one with: aileron connector keygen"), "")
-	}
-	defer clear(raw)
-	key, err := signature.ParseSecretKey(raw, func() ([]byte, error) { return nil, errEncrypted })
-	switch {
-	case errors.Is(err, errEncrypted):
-		key, err = decryptSigningKey(ctx, a, raw, passphraseFile)
-	case err != nil:
-		err = failure.Input(err, failure.ReasonKey)
-	}
-	if err != nil {
-		return signature.SecretKey{}, fmt.Errorf("read the signing key %s: %w", file, err)
-	}
-	return key, nil
-}
-
-// errEncrypted is the error of a key that has a passphrase.
-var errEncrypted = errors.New("it is encrypted")
-
-// decryptSigningKey decrypts a publisher's secret key. A person may mistype its passphrase.
-func decryptSigningKey(ctx context.Context, a *cli.App, raw []byte, passphraseFile string) (signature.SecretKey,
-	error) {
-	for try := 1; ; try++ {
-		p, err := signingPassphrase(ctx, a, passphraseFile, false)
-		if err != nil {
-			return signature.SecretKey{}, err
-		}
-		var key signature.SecretKey
-		err = a.ShowDuring(ctx, "aileron: decrypting the key, which takes some seconds", func() (err error) {
-			key, err = signature.ParseSecretKey(raw, func() ([]byte, error) { return p, nil })
-			return err
-		})
-		switch {
-		case err == nil:
-			return key, nil
-		case !errors.Is(err, signature.ErrWrongPassphrase):
-			return signature.SecretKey{}, err
-		case passphraseFile != "":
-			return signature.SecretKey{}, hint.New(err, "it came from %s", unlock.FromFile)
-		case try == unlock.MaxPassphraseTries:
-			return signature.SecretKey{}, err
-		}
-		a.Infof("aileron: %v; try again", err)
-	}
 }

@@ -48,7 +48,7 @@ func newConnectorRemoveCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			if a.JSON {
-				return a.PrintJSON(entriesAsJSON(gone, nil))
+				return a.PrintJSON(connectors.DescribeEntries(gone, nil))
 			}
 			for _, e := range gone {
 				fmt.Fprintf(a.Stdout, "removed %s\n", e)

@@ -5,9 +5,6 @@ import (
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/connectors"
-	"github.com/ALRubinger/aileron/spec"
-	"github.com/ALRubinger/aileron/spec/signature"
-	"github.com/ALRubinger/aileron/spec/store"
 )
 
 func newConnectorShowCommand(a *cli.App) *cobra.Command {
@@ -17,7 +14,7 @@ func newConnectorShowCommand(a *cli.App) *cobra.Command {
 		Example: "  aileron connector show github",
 		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			c, by, err := installedConnector(a, args[0])
+			c, by, err := connectors.InstalledVersion(a.Dir, args[0])
 			if err != nil {
 				return err
 			}
@@ -28,23 +25,4 @@ func newConnectorShowCommand(a *cli.App) *cobra.Command {
 			return nil
 		},
 	}
-}
-
-// installedConnector returns NAME[@VERSION] of the store, verified, and who published it; the newest version if none is
-// named.
-func installedConnector(a *cli.App, name string) (*spec.Connector, connectors.Publisher, error) {
-	s, entries, err := a.Installed()
-	if err != nil {
-		return nil, connectors.Publisher{}, err
-	}
-	chosen, err := chosenEntries(a, entries, name)
-	if err != nil {
-		return nil, connectors.Publisher{}, err
-	}
-	found := chosen[len(chosen)-1]
-	c, err := s.Load(found.Hash)
-	if err != nil {
-		return nil, connectors.Publisher{}, store.Hint(err)
-	}
-	return c, connectors.CheckInstalled(a.Dir, s, signature.ClaimOf(c)), nil
 }

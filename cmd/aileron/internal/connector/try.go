@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/connectortest"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -51,7 +52,7 @@ func (o *connectorTryOptions) run(ctx context.Context, a *cli.App, src string) e
 	if o.operation == "" && (o.args != "" || o.response != "") {
 		return failure.Usagef("--args and --response are for one operation: name it with --operation")
 	}
-	candidate, err := readCandidate(a, src)
+	candidate, err := connectors.ReadCandidate(src, listFaults(a))
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (o *connectorTryOptions) run(ctx context.Context, a *cli.App, src string) e
 	}
 	if failed > 0 {
 		return hint.New(fmt.Errorf("test %s: %d of %s failed", src, failed, hint.Plural(len(results), "operation")),
-			SeeConnectors)
+			connectors.SeeConnectors)
 	}
 	if !a.JSON {
 		a.Infof("aileron: %s arrived as declared, and no secret came back", hint.Plural(len(results), "operation"))
@@ -101,7 +102,7 @@ func (o *connectorTryOptions) run(ctx context.Context, a *cli.App, src string) e
 func readResponse(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, failure.OfInput(fmt.Errorf("read the response %s: %w", name, withoutPath(err)), "")
+		return nil, failure.OfInput(fmt.Errorf("read the response %s: %w", name, connectors.WithoutPath(err)), "")
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, 1<<20+1))

@@ -26,11 +26,11 @@ func newConnectorVerifyCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			if len(args) == 1 {
-				if entries, err = chosenEntries(a, entries, args[0]); err != nil {
+				if entries, err = connectors.ChosenEntries(a.Dir, entries, args[0]); err != nil {
 					return err
 				}
 			}
-			by := checkEntries(a, s, entries)
+			by := connectors.CheckEntries(a.Dir, s, entries)
 			if err := printEntries(a, entries, by); err != nil {
 				return err
 			}

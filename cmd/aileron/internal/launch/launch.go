@@ -74,7 +74,7 @@ func agentOf(a *cli.App, opts *cli.SandboxOptions, args []string, named bool) (n
 		name = file.Agent
 	}
 	if err == nil && name == "" {
-		err = failure.Usagef("launch takes an agent: %s", cli.AgentNames())
+		err = failure.Usagef("launch takes an agent: %s", hint.Listed(agents.Names()))
 	}
 	return name, args, err
 }
@@ -82,7 +82,7 @@ func agentOf(a *cli.App, opts *cli.SandboxOptions, args []string, named bool) (n
 func launchAgent(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, name string, args []string) error {
 	agent, ok := agents.Find(name)
 	if !ok {
-		return cli.NoAgent(name)
+		return launch.NoAgent(name)
 	}
 	command := append(append([]string{agent.Commands[0]}, agent.Args...), args...)
 	var env []string
@@ -109,7 +109,7 @@ func launchAgent(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, name
 	}
 	return RunSandboxed(ctx, a, opts, launch.Sandbox{
 		Agent: agent.Name, Image: sandbox.AgentImage(agent.Name, agent.Recipe),
-		Command: command, Needs: cli.AgentNeeds(agent), Prelude: agent.Start(stateDir), NotesAt: agent.NotesAt,
+		Command: command, Needs: launch.AgentNeeds(agent), Prelude: agent.Start(stateDir), NotesAt: agent.NotesAt,
 		Keep: keep, Env: env,
 		Opened: func(s *session.Session) { AdviseModel(a, agent, s.Connectors(), &opts.SessionOptions) },
 	})

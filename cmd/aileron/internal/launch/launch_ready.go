@@ -8,6 +8,7 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/binding"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/setup"
+	"github.com/ALRubinger/aileron/internal/bindings"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 	"github.com/ALRubinger/aileron/spec"
@@ -100,10 +101,9 @@ func offer(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, agent agen
 			return err
 		}
 		if yes {
-			s := setup.SetupOptions{
-				Agent: agent.Name, Engine: opts.Engine, PassphraseFile: opts.PassphraseFile, Launching: true,
-			}
-			if err := s.Run(ctx, a); err != nil {
+			s := setup.Options(a)
+			s.Agent, s.Engine, s.PassphraseFile, s.Launching = agent.Name, opts.Engine, opts.PassphraseFile, true
+			if err := s.Run(ctx, &a.Unlocker); err != nil {
 				return err
 			}
 			opts.Opened = s.Created // its passphrase was typed just now
@@ -125,9 +125,9 @@ func offer(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, agent agen
 		if !yes {
 			continue
 		}
-		b := binding.BindingSetupOptions{Fqns: []string{string(c.FQN)}, Identity: "default"}
+		b := bindings.Setup{Connectors: []string{string(c.FQN)}, Identity: "default"}
 		b.PassphraseFile = opts.PassphraseFile
-		if _, err := b.Bind(ctx, a); err != nil {
+		if _, err := b.Bind(ctx, &a.Unlocker, binding.PrintName(a)); err != nil {
 			return err
 		}
 	}

@@ -61,7 +61,7 @@ func (o *sandboxBuildOptions) run(ctx context.Context, a *cli.App) error {
 	if o.agent != "" {
 		found, ok := agents.Find(o.agent)
 		if !ok {
-			return failure.Usagef("there is no agent %q; known: %s", o.agent, cli.AgentNames())
+			return failure.Usagef("there is no agent %q; known: %s", o.agent, hint.Listed(agents.Names()))
 		}
 		image = sandbox.AgentImage(found.Name, found.Recipe)
 	}

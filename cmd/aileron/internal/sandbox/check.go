@@ -75,7 +75,7 @@ func (o *sandboxCheckOptions) run(ctx context.Context, a *cli.App) error {
 	image, command, needs := sandbox.BaseImage(), o.agent, []string(nil)
 	if agent, ok := agents.Find(o.agent); ok {
 		image, command = sandbox.AgentImage(agent.Name, agent.Recipe), agent.Commands[0]
-		needs = cli.AgentNeeds(agent)
+		needs = launch.AgentNeeds(agent)
 	}
 	home, err := a.Home()
 	if err != nil {

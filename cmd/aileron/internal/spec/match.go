@@ -56,7 +56,7 @@ func matchRequest(a *cli.App, method, raw string, among []string) error {
 	if err := checkRequest(method, raw); err != nil {
 		return failure.Usage(err)
 	}
-	connectors, err := a.ConnectorsToMatch(among)
+	connectors, err := connectors.ToMatch(a.Dir, among)
 	if err != nil {
 		return err
 	}

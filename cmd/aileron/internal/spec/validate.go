@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/termsafe"
@@ -59,9 +59,9 @@ func validateSpecs(a *cli.App, names []string) error {
 	}
 	switch {
 	case len(found) == 1:
-		return failure.Input(hint.New(errors.New("found 1 fault"), connector.SeeConnectors), failure.ReasonConnector)
+		return failure.Input(hint.New(errors.New("found 1 fault"), connectors.SeeConnectors), failure.ReasonConnector)
 	case len(found) > 1:
-		return failure.Input(hint.New(fmt.Errorf("found %d faults", len(found)), connector.SeeConnectors),
+		return failure.Input(hint.New(fmt.Errorf("found %d faults", len(found)), connectors.SeeConnectors),
 			failure.ReasonConnector)
 	case !a.JSON:
 		a.Infof("aileron: no faults in %s", strings.Join(names, ", "))

@@ -146,13 +146,13 @@ func (o *syncOptions) installPin(ctx context.Context, a *cli.App, s *store.Store
 	if _, err := s.Load(p.Hash); err == nil {
 		return true, nil
 	}
-	one := o.ConnectorInstallOptions // a question for each: they are of different publishers
-	one.Sources, one.Hash = []string{p.String()}, p.Hash
-	sources, err := one.Confirm(ctx, a, s, f)
+	one := connector.Installer(a) // a question for each: they are of different publishers
+	one.Hash, one.Yes = p.Hash, o.Yes
+	sources, err := one.Confirm(ctx, s, f, []string{p.String()})
 	if err != nil {
 		return false, err
 	}
-	installed, err := one.Install(ctx, a, s, sources)
+	installed, err := one.Install(ctx, s, sources)
 	return len(installed) == 1 && installed[0].Already, err
 }
 

@@ -1,4 +1,4 @@
-package binding
+package bindings
 
 import (
 	"bytes"
@@ -6,21 +6,18 @@ import (
 	"io"
 	"strings"
 
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/unlock"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
 )
 
-// ListUsage is the help of the flag --secrets-file.
-const ListUsage = "file of lines CONNECTOR=SECRET, for kind basic CONNECTOR=USER:SECRET (- for standard input)"
-
 // maxSecretsFile bounds a file of secrets.
 const maxSecretsFile = 16 << 20
 
-// secretLine is a line of a file of secrets.
-type secretLine struct {
+// Line is a line of a file of secrets.
+type Line struct {
 	n     int // of the line
 	fqn   string
 	value string
@@ -28,12 +25,12 @@ type secretLine struct {
 
 // ReadSecrets returns the secrets of a file as docker's --env-file has variables: a line each, as it is, without
 // quotes; empty lines and those that begin with # are skipped. Errors name lines, never their content.
-func ReadSecrets(a *cli.App, path string) (secrets []secretLine, err error) {
+func ReadSecrets(u *unlock.Unlocker, path string) (secrets []Line, err error) {
 	var raw []byte
 	if path == "-" {
-		raw, err = io.ReadAll(io.LimitReader(a.Stdin, maxSecretsFile))
+		raw, err = io.ReadAll(io.LimitReader(u.Stdin, maxSecretsFile))
 	} else {
-		raw, err = a.ReadSecretFile(path, maxSecretsFile)
+		raw, err = u.ReadSecretFile(path, maxSecretsFile)
 	}
 	if err != nil {
 		return nil, hint.New(fmt.Errorf("read the secrets: %w", err), "name a readable file of lines CONNECTOR=SECRET")
@@ -50,13 +47,13 @@ func ReadSecrets(a *cli.App, path string) (secrets []secretLine, err error) {
 			return nil, hint.New(fmt.Errorf("read the secrets: line %d is not CONNECTOR=SECRET", n),
 				"write it as github=SECRET or github://acme/tracker=SECRET")
 		}
-		secrets = append(secrets, secretLine{n, fqn, value})
+		secrets = append(secrets, Line{n, fqn, value})
 	}
 	return secrets, nil
 }
 
 // split returns the user name, for a credential of kind basic, and the secret of the line of connector c.
-func (l secretLine) split(c *spec.Connector) (username string, secret vault.Secret, err error) {
+func (l Line) split(c *spec.Connector) (username string, secret vault.Secret, err error) {
 	value := l.value
 	if need := c.Credential(); need != nil && need.Kind.HasUsername() {
 		var ok bool

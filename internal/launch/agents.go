@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"slices"
@@ -11,20 +11,9 @@ import (
 // AgentNeeds returns the further commands that an agent's image must have, and the shell in which its tools run.
 func AgentNeeds(agent agents.Agent) []string { return append(slices.Clone(agent.Commands[1:]), "sh") }
 
-func AgentNames() string {
-	names := ""
-	for i, n := range agents.Names() {
-		if i > 0 {
-			names += ", "
-		}
-		names += n
-	}
-	return names
-}
-
 // NoAgent returns the error about a name that is not an agent's.
 func NoAgent(name string) error {
-	err := failure.Usagef("there is no agent %q; known: %s", name, AgentNames())
+	err := failure.Usagef("there is no agent %q; known: %s", name, hint.Listed(agents.Names()))
 	if near := hint.Nearest(name, agents.Names()); near != "" {
 		return hint.DidYouMean(err, near)
 	}

@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/binding"
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
+	"github.com/ALRubinger/aileron/internal/bindings"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/unlock"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/catalog"
@@ -21,14 +20,14 @@ import (
 	"github.com/ALRubinger/aileron/vault"
 )
 
-// Setup is one run of aileron setup: what is there, and what is to be made.
-type Setup struct {
-	App     *cli.App
-	options *SetupOptions
+// setup is one run of aileron setup: what is there, and what is to be made.
+type setup struct {
+	u       *unlock.Unlocker
+	options *Options
 	talk    *console.Conversation // nil: nothing is asked
 
-	Flag      string
-	Vault     *vault.Vault
+	home      string
+	vault     *vault.Vault
 	store     *store.Store
 	agent     agents.Agent
 	installed []*spec.Connector
@@ -37,9 +36,9 @@ type Setup struct {
 
 	sources    []store.Source    // connectors to be installed
 	fresh      []*spec.Connector // the same
-	Bindings   []binding.BindingTarget
+	bindings   []bindings.Target
 	passphrase []byte // of a new vault
-	Keyring    bool   // a new vault's passphrase is made, and kept in the OS keyring
+	keyring    bool   // a new vault's passphrase is made, and kept in the OS keyring
 	noImage    bool   // no engine responds, and a person goes on without
 }
 
@@ -47,27 +46,27 @@ type Setup struct {
 var errSkipped = errors.New("no secret was given")
 
 // readState reads what is there.
-func (s *Setup) readState() (err error) {
-	if s.Flag, err = s.App.Home(); err != nil {
+func (s *setup) readState() (err error) {
+	if s.home, err = s.u.Home(); err != nil {
 		return err
 	}
-	s.Vault = s.App.VaultAt(s.Flag)
-	if s.store, err = s.App.OpenStore(); err != nil {
+	s.vault = s.u.VaultAt(s.home)
+	if s.store, err = s.u.OpenStore(); err != nil {
 		return err
 	}
 	var faults []error
 	if s.installed, faults = s.store.Current(); len(faults) > 0 {
 		return store.Hint(fmt.Errorf("verify the installed connectors: %w", errors.Join(faults...)))
 	}
-	if s.bound, err = s.Vault.Bindings(); err != nil && !errors.Is(err, vault.ErrNotInitialised) {
+	if s.bound, err = s.vault.Bindings(); err != nil && !errors.Is(err, vault.ErrNotInitialised) {
 		return err
 	}
-	s.names, err = s.Vault.Names()
+	s.names, err = s.vault.Names()
 	return err
 }
 
 // connector returns the installed connector of the catalogue's name, and nil if there is none.
-func (s *Setup) connector(name string) *spec.Connector {
+func (s *setup) connector(name string) *spec.Connector {
 	for _, c := range s.installed {
 		if c.FQN == catalog.FQN(name) {
 			return c
@@ -77,7 +76,7 @@ func (s *Setup) connector(name string) *spec.Connector {
 }
 
 // bindingOf returns the name of the binding of an installed connector of the catalogue, and "" if it has none.
-func (s *Setup) bindingOf(name string) string {
+func (s *setup) bindingOf(name string) string {
 	c := s.connector(name)
 	if c == nil || c.Credential() == nil {
 		return ""
@@ -91,7 +90,7 @@ func (s *Setup) bindingOf(name string) string {
 }
 
 // boundModel returns the agent's connector that is bound, and its binding.
-func (s *Setup) boundModel() (name, binding string) {
+func (s *setup) boundModel() (name, binding string) {
 	for _, name := range s.agent.Connectors {
 		if binding := s.bindingOf(name); binding != "" {
 			return name, binding
@@ -107,7 +106,7 @@ func needsKey(name string) bool {
 }
 
 // plan plans a connector of the catalogue, and the binding of a secret to it if it needs one.
-func (s *Setup) plan(name string, secret vault.Secret) error {
+func (s *setup) plan(name string, secret vault.Secret) error {
 	entry, ok := catalog.Find(name)
 	if !ok {
 		return fmt.Errorf("set up %s: the catalogue has no such connector", name)
@@ -133,13 +132,13 @@ func (s *Setup) plan(name string, secret vault.Secret) error {
 	if b.Name, err = s.names.Of(b.Kind, b.Connector, b.Identity); err != nil {
 		return err
 	}
-	s.Bindings = append(s.Bindings, binding.BindingTarget{Binding: b, Version: c.Version, Secret: secret})
+	s.bindings = append(s.bindings, bindings.Target{Binding: b, Version: c.Version, Secret: secret})
 	return nil
 }
 
 // secret returns the secret in a file, or the one that is typed. A secret that has another form than expected is
 // asked for again if the person says so; a script is warned.
-func (s *Setup) secret(ctx context.Context, file, flag string, asked keyForm, expected func(string) keyForm,
+func (s *setup) secret(ctx context.Context, file, flag string, asked keyForm, expected func(string) keyForm,
 ) (vault.Secret, error) {
 	if file != "" || s.talk == nil {
 		secret, err := s.readFile(file, flag)
@@ -147,14 +146,14 @@ func (s *Setup) secret(ctx context.Context, file, flag string, asked keyForm, ex
 			return secret, err
 		}
 		if doubt := expected(secret.Reveal()).doubt(secret.Reveal()); doubt != "" {
-			s.App.Infof("aileron: warning: %s: the key %s", flag, doubt)
+			s.u.Infof("aileron: warning: %s: the key %s", flag, doubt)
 		}
 		return secret, nil
 	}
 	for range console.MaxTries {
 		secret, err := s.typed(ctx, asked)
 		if errors.Is(err, errBadSecret) {
-			s.App.Infof("aileron: %v; try again", err)
+			s.u.Infof("aileron: %v; try again", err)
 			continue
 		}
 		if err != nil {
@@ -176,7 +175,7 @@ func (s *Setup) secret(ctx context.Context, file, flag string, asked keyForm, ex
 var errBadSecret = errors.New("this cannot be used")
 
 // typed asks for a secret once. GitHub's token may be left out.
-func (s *Setup) typed(ctx context.Context, form keyForm) (vault.Secret, error) {
+func (s *setup) typed(ctx context.Context, form keyForm) (vault.Secret, error) {
 	optional := form.connector == "github"
 	what := form.what
 	if optional {
@@ -184,7 +183,7 @@ func (s *Setup) typed(ctx context.Context, form keyForm) (vault.Secret, error) {
 	} else if form.or != "" && slices.Contains(s.agent.Connectors, form.connector+"-oauth") {
 		what += ", or " + form.or
 	}
-	raw, err := s.App.ReadUnseen(ctx, what)
+	raw, err := s.u.ReadUnseen(ctx, what)
 	if err != nil {
 		return vault.Secret{}, err
 	}
@@ -198,11 +197,11 @@ func (s *Setup) typed(ctx context.Context, form keyForm) (vault.Secret, error) {
 	return secret, nil
 }
 
-func (s *Setup) readFile(file, flag string) (vault.Secret, error) {
+func (s *setup) readFile(file, flag string) (vault.Secret, error) {
 	if file == "" {
 		return vault.Secret{}, failure.Usagef("setup --yes takes the key of %s from a file: %s FILE", s.agent.Name, flag)
 	}
-	raw, err := s.App.ReadSecretFile(file, vault.MaxSecret)
+	raw, err := s.u.ReadSecretFile(file, vault.MaxSecret)
 	if err != nil {
 		return vault.Secret{}, hint.New(fmt.Errorf("read %s: %w", flag, err),
 			"name a readable file that holds only the secret")
@@ -215,13 +214,13 @@ func (s *Setup) readFile(file, flag string) (vault.Secret, error) {
 }
 
 // grant prints what the connectors grant, and returns an error unless that is confirmed.
-func (s *Setup) grant(ctx context.Context) error {
+func (s *setup) grant(ctx context.Context) error {
 	if len(s.fresh) == 0 {
 		return nil
 	}
-	out := bufio.NewWriter(s.App.Stderr)
+	out := bufio.NewWriter(s.u.Stderr)
 	for _, c := range s.fresh {
-		connectors.SummariseConnector(out, c, connectors.Publishers{}.Of(c), s.App.Columns())
+		connectors.SummariseConnector(out, c, connectors.Publishers{}.Of(c), s.u.Columns())
 	}
 	_ = out.Flush()
 	if s.talk == nil {
@@ -232,7 +231,7 @@ func (s *Setup) grant(ctx context.Context) error {
 		what = fmt.Sprintf("these %d connectors", len(s.fresh))
 	}
 	yes, err := s.talk.YesOr(ctx, "install "+what+" and grant this? (? lists every operation)", true,
-		func() { connector.PrintWhole(s.App, s.fresh, nil) })
+		func() { connectors.PrintWhole(s.u.Console, s.fresh, nil) })
 	if err == nil && !yes {
 		err = failure.Declined("not set up: it was not confirmed, and nothing was made")
 	}

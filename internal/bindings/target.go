@@ -1,4 +1,4 @@
-package binding
+package bindings
 
 import (
 	"context"
@@ -6,30 +6,30 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/unlock"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
 )
 
-// BindingTarget is a binding to be made.
-type BindingTarget struct {
+// Target is a binding to be made.
+type Target struct {
 	vault.Binding
 	Version string // of its connector
 	Secret  vault.Secret
 }
 
 // installedConnectors returns the installed connectors of those names, which it reads once.
-func installedConnectors(a *cli.App, fqns []spec.FQN) ([]*spec.Connector, error) {
-	s, err := a.OpenStore()
+func installedConnectors(u *unlock.Unlocker, fqns []spec.FQN) ([]*spec.Connector, error) {
+	s, err := u.OpenStore()
 	if err != nil {
 		return nil, err
 	}
 	current, faults := s.Current()
-	installed := cli.ByName(current)
+	installed := connectors.ByName(current)
 	var found []*spec.Connector
 	for _, fqn := range fqns {
 		c := installed[string(fqn)]
@@ -45,8 +45,8 @@ func installedConnectors(a *cli.App, fqns []spec.FQN) ([]*spec.Connector, error)
 }
 
 // targets returns the bindings that the flags ask for, with the secrets of --secrets-file. All are valid and new.
-func (o *BindingSetupOptions) targets(a *cli.App, v *vault.Vault) ([]BindingTarget, error) {
-	connectors, err := o.connectors(a)
+func (s *Setup) targets(u *unlock.Unlocker, v *vault.Vault) ([]Target, error) {
+	connectors, err := s.connectors(u)
 	if err != nil {
 		return nil, err
 	}
@@ -54,19 +54,19 @@ func (o *BindingSetupOptions) targets(a *cli.App, v *vault.Vault) ([]BindingTarg
 	if err != nil {
 		return nil, err
 	}
-	var all []BindingTarget
+	var all []Target
 	for i, c := range connectors {
-		t := BindingTarget{Version: c.Version}
-		username := o.Username
-		if o.List != "" {
-			if username, t.Secret, err = o.Secrets[i].split(c); err != nil {
+		t := Target{Version: c.Version}
+		username := s.Username
+		if s.List != "" {
+			if username, t.Secret, err = s.Secrets[i].split(c); err != nil {
 				return nil, err
 			}
 		}
-		if err := o.validate(a, c, username); err != nil {
+		if err := s.validate(u, c, username); err != nil {
 			return nil, err
 		}
-		if t.Binding, err = o.binding(a, v, names, c, username); err != nil {
+		if t.Binding, err = s.binding(u, v, names, c, username); err != nil {
 			return nil, err
 		}
 		all = append(all, t)
@@ -74,21 +74,21 @@ func (o *BindingSetupOptions) targets(a *cli.App, v *vault.Vault) ([]BindingTarg
 	return all, nil
 }
 
-// installedConnectors returns the connectors that the flags name, in the order of secrets if there is --secrets-file.
-func (o *BindingSetupOptions) connectors(a *cli.App) (found []*spec.Connector, err error) {
-	if o.List != "" {
-		if o.Secrets == nil {
-			if o.Secrets, err = ReadSecrets(a, o.List); err != nil {
+// connectors returns the connectors that are named, in the order of secrets if there is --secrets-file.
+func (s *Setup) connectors(u *unlock.Unlocker) (found []*spec.Connector, err error) {
+	if s.List != "" {
+		if s.Secrets == nil {
+			if s.Secrets, err = ReadSecrets(u, s.List); err != nil {
 				return nil, err
 			}
 		}
-		return namedBy(a, o.Secrets)
+		return namedBy(u, s.Secrets)
 	}
 	var fqns []spec.FQN
-	names := connectors.NewNames(a.Dir)
-	for i, name := range o.Fqns {
+	names := connectors.NewNames(u.Dir)
+	for i, name := range s.Connectors {
 		fqn, err := names.Resolve(name)
-		if err != nil && len(o.Fqns) > 1 && !names.IsNear(name) {
+		if err != nil && len(s.Connectors) > 1 && !names.IsNear(name) {
 			// It may be a secret in the wrong place.
 			return nil, failure.Usagef("argument %d of binding setup is not the name of a connector", i+1)
 		} else if err != nil {
@@ -99,14 +99,14 @@ func (o *BindingSetupOptions) connectors(a *cli.App) (found []*spec.Connector, e
 		}
 		fqns = append(fqns, fqn)
 	}
-	return installedConnectors(a, fqns)
+	return installedConnectors(u, fqns)
 }
 
 // namedBy returns the installed connectors that lines name. Errors name the line: what stands for a name may
 // contain the secret, after another character than "=".
-func namedBy(a *cli.App, lines []secretLine) (found []*spec.Connector, err error) {
+func namedBy(u *unlock.Unlocker, lines []Line) (found []*spec.Connector, err error) {
 	seen := map[string]int{}
-	names := connectors.NewNames(a.Dir)
+	names := connectors.NewNames(u.Dir)
 	lines = slices.Clone(lines)
 	for i, l := range lines {
 		if connectors.IsShortName(l.fqn) {
@@ -123,12 +123,12 @@ func namedBy(a *cli.App, lines []secretLine) (found []*spec.Connector, err error
 		}
 		seen[l.fqn] = l.n
 	}
-	s, err := a.OpenStore()
+	s, err := u.OpenStore()
 	if err != nil {
 		return nil, err
 	}
 	current, faults := s.Current()
-	installed := cli.ByName(current)
+	installed := connectors.ByName(current)
 	for _, l := range lines {
 		c := installed[l.fqn]
 		switch {
@@ -144,15 +144,15 @@ func namedBy(a *cli.App, lines []secretLine) (found []*spec.Connector, err error
 }
 
 // readSecret reads the secret that all of targets share, unless --secrets-file has one for each.
-func (o *BindingSetupOptions) readSecret(ctx context.Context, a *cli.App, targets []BindingTarget) error {
-	if o.List != "" {
+func (s *Setup) readSecret(ctx context.Context, u *unlock.Unlocker, targets []Target) error {
+	if s.List != "" {
 		return nil
 	}
 	what := targets[0].Kind + " secret for " + targets[0].Connector
 	if len(targets) > 1 {
 		what = fmt.Sprintf("secret for %d connectors", len(targets))
 	}
-	secret, err := o.Read(ctx, a, what)
+	secret, err := s.Read(ctx, u, what)
 	for i := range targets {
 		targets[i].Secret = secret
 	}
@@ -160,13 +160,13 @@ func (o *BindingSetupOptions) readSecret(ctx context.Context, a *cli.App, target
 }
 
 // validate returns an error unless the flags fit the credential that the connector declares.
-func (o *BindingSetupOptions) validate(a *cli.App, c *spec.Connector, username string) error {
+func (s *Setup) validate(u *unlock.Unlocker, c *spec.Connector, username string) error {
 	need := c.Credential()
-	given := o.Given() || o.List != ""
+	given := s.Given() || s.List != ""
 	switch {
 	case need == nil:
 		return fmt.Errorf("bind a credential to %s: it needs none", c.FQN)
-	case need.Kind.HasUsername() && username == "" && (given || !a.Interactive()):
+	case need.Kind.HasUsername() && username == "" && (given || !u.Interactive()):
 		return failure.Usagef("a %s credential needs --username", need.Kind)
 	case !need.Kind.HasUsername() && username != "":
 		return failure.Usagef("--username is for credentials of kind basic; %s needs %s", c.FQN, need.Kind)
@@ -178,14 +178,14 @@ func (o *BindingSetupOptions) validate(a *cli.App, c *spec.Connector, username s
 }
 
 // binding returns a new binding for the connector. It asks for the username where the kind has one.
-func (o *BindingSetupOptions) binding(a *cli.App, v *vault.Vault, names *vault.Names, c *spec.Connector,
+func (s *Setup) binding(u *unlock.Unlocker, v *vault.Vault, names *vault.Names, c *spec.Connector,
 	username string,
 ) (vault.Binding, error) {
 	b := vault.Binding{
-		Kind: string(c.Credential().Kind), Connector: string(c.FQN), Identity: o.Identity, Username: username,
+		Kind: string(c.Credential().Kind), Connector: string(c.FQN), Identity: s.Identity, Username: username,
 	}
 	var err error
-	if b.Name, err = names.Of(b.Kind, b.Connector, o.Identity); errors.Is(err, vault.ErrBadName) {
+	if b.Name, err = names.Of(b.Kind, b.Connector, s.Identity); errors.Is(err, vault.ErrBadName) {
 		return b, failure.Usage(err)
 	} else if err != nil {
 		return b, err
@@ -194,7 +194,7 @@ func (o *BindingSetupOptions) binding(a *cli.App, v *vault.Vault, names *vault.N
 		return b, boundAlready(fmt.Errorf("bind %s: it is already bound", b.Name), b.Name)
 	}
 	if spec.Kind(b.Kind).HasUsername() && b.Username == "" {
-		if b.Username, err = a.PromptLine("user name for " + b.Connector + ":"); err != nil {
+		if b.Username, err = u.PromptLine("user name for " + b.Connector + ":"); err != nil {
 			return b, err
 		}
 	}

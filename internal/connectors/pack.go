@@ -1,0 +1,51 @@
+package connectors
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/signature"
+	"github.com/ALRubinger/aileron/spec/store"
+)
+
+// Pack writes the archive of a connector's directory to a file, all of it at once. signer is nil if it is not signed.
+func Pack(dir, output string, signer *signature.SecretKey, list FaultLister) (*spec.Connector, error) {
+	f, err := os.CreateTemp(filepath.Dir(output), ".aileron-pack-*")
+	if err != nil {
+		return nil, failure.OfInput(fmt.Errorf("write the archive %s: %w", output, WithoutPath(err)), "")
+	}
+	defer os.Remove(f.Name())
+	c, err := store.PackSigned(dir, f, func(c *spec.Connector, old []byte) ([]byte, error) {
+		if signer != nil {
+			return signer.Sign(signature.ClaimOf(c))
+		}
+		return old, checkOwnSignature(c, old)
+	})
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err != nil {
+		return nil, failure.OfInput(SourceError(dir, err, list), failure.ReasonConnector)
+	}
+	if err := os.Rename(f.Name(), output); err != nil {
+		return nil, fmt.Errorf("write the archive %s: %w", output, errors.Unwrap(err))
+	}
+	return c, nil
+}
+
+// checkOwnSignature returns an error if the signature.sig in a publisher's directory signs other files than those that
+// are packed, such as those of an earlier version. It does not check whose key made it.
+func checkOwnSignature(c *spec.Connector, sig []byte) error {
+	var refused *signature.Error
+	_, err := signature.Check(signature.Trust{Authority: signature.AuthorityOf(c.FQN)}, signature.ClaimOf(c), sig)
+	if errors.As(err, &refused) && refused.Reason == signature.ReasonKeyUnknown {
+		return nil
+	}
+	if err != nil {
+		return hint.New(err, "remove its signature.sig, or sign it again with --sign")
+	}
+	return nil
+}
