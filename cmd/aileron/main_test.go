@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +36,7 @@ const endAtOnce = "GORACE=atexit_sleep_ms=0"
 func TestMain(m *testing.M) {
 	name, value, _ := strings.Cut(endAtOnce, "=")
 	exitOn(os.Setenv(name, value)) // for what tests start
-	testscript.Main(m, map[string]func(){
+	testscript.Main(tests{m}, map[string]func(){
 		"aileron": func() {
 			testOnlyWorkFactor = "10"
 			if wait, err := time.ParseDuration(os.Getenv(keyringWaitEnv)); err == nil {
@@ -46,6 +48,15 @@ func TestMain(m *testing.M) {
 		"get":        func() { exitOn(get(os.Args[1:])) },
 		"call":       func() { exitOn(call(os.Args[1:])) },
 	})
+}
+
+// tests are those of this package. Some run a session in their own process, which would limit its memory to what a
+// session may use, for all that follow: most of the time was the collector's.
+type tests struct{ *testing.M }
+
+func (t tests) Run() int {
+	debug.SetMemoryLimit(math.MaxInt64 - 1) // a limit that is set is kept
+	return t.M.Run()
 }
 
 func exitOn(err error) {

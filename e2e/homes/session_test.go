@@ -284,8 +284,8 @@ func TestACommandWithoutDescriptorsAccusesNoConnector(t *testing.T) {
 	for limit := 8; limit <= 24; limit++ { // with fewer, no Go program starts
 		cmd := u.command("", "connector", "verify")
 		cmd.Path = "/bin/sh"
-		cmd.Args = []string{"sh", "-c", "ulimit -n " + strconv.Itoa(limit) + `; exec "$@"`, "sh", program(), "connector",
-			"verify"}
+		cmd.Args = []string{"sh", "-c", "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n " + strconv.Itoa(limit) +
+			`; exec "$@"`, "sh", program(), "connector", "verify"}
 		out, errs, code := harness.Finish(t, cmd, patience)
 		if strings.Contains(out+errs, "changed: ") || strings.Contains(out, "broken") || code == 0 != (errs == "") {
 			t.Errorf("with %d descriptors: exit %d, %s%s", limit, code, out, errs)
