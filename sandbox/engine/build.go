@@ -147,10 +147,10 @@ func buildContext(dockerfile []byte) ([]byte, error) {
 
 const (
 	// endBuildTime bounds how long a build that is to end is waited for.
-	endBuildTime  = 10 * time.Second
+	endBuildTime  = time.Minute
 	endBuildPause = 50 * time.Millisecond
 	// removeStepsTime bounds the removal of what a failed build made.
-	removeStepsTime = 10 * time.Second
+	removeStepsTime = time.Minute
 )
 
 // endBuild ends the build of a service of ours, until ctx ends, which is when the
