@@ -224,6 +224,8 @@ func TestAStoppedKeeperIsEnded(t *testing.T) {
 		t.Fatalf("the keeper wrote %q, %v", line, err)
 	}
 	must.Do(t, cmd.Process.Signal(syscall.SIGSTOP))
+	// A signal is sent before it has come: until then the keeper responds.
+	must.Do(t, unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WSTOPPED, nil))
 	if state, err := Ask(t.Context(), home); !errors.Is(err, ErrSilent) || state.PID != cmd.Process.Pid {
 		t.Errorf("Ask = %+v, %v; want ErrSilent of %d", state, err, cmd.Process.Pid)
 	}
