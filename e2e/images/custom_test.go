@@ -233,15 +233,15 @@ func lastLines(text string, n int) string {
 // image that is gone. Other tests build at the same time.
 func (p *person) leftNothing(printed string) {
 	p.t.Helper()
-	images, _ := tool(p.engine, "image", "ls", "-a", "--no-trunc", "--format", "{{.Repository}}:{{.Tag}} {{.ID}}")
+	images := p.list("image", "ls", "-a", "--no-trunc", "--format", "{{.Repository}}:{{.Tag}} {{.ID}}")
 	for _, ref := range builtImage.FindAllString(printed, -1) {
-		if strings.Contains(string(images), ref) {
+		if strings.Contains(images, ref) {
 			p.t.Errorf("the image %s is left", ref)
 		}
 	}
-	labelled, _ := tool(p.engine, "image", "ls", "-a", "-q", "--filter", "label=aileron.image")
-	for id := range strings.FieldsSeq(string(labelled)) {
-		if history, _ := tool(p.engine, "history", "--no-trunc", id); strings.Contains(string(history), p.mark()) {
+	labelled := p.list("image", "ls", "-a", "-q", "--filter", "label=aileron.image")
+	for id, history := range p.histories(strings.Fields(labelled)) {
+		if strings.Contains(history, p.mark()) {
 			p.t.Errorf("the image %s is left:\n%s", id, history)
 			_, _ = tool(p.engine, "rmi", id)
 		}
@@ -250,12 +250,44 @@ func (p *person) leftNothing(printed string) {
 	if p.engine == "podman" {
 		flags = append(flags, "--external")
 	}
-	containers, _ := tool(p.engine, flags...)
-	for line := range strings.Lines(string(containers)) {
+	for line := range strings.Lines(p.list(flags...)) {
 		if own := firstStep.FindStringSubmatch(printed); own != nil && strings.HasPrefix(line, own[1]) {
 			p.t.Errorf("a container is left: %s", line)
 		}
 	}
+}
+
+// list returns what the engine prints, which fails while another test removes an image that is to be listed.
+func (p *person) list(args ...string) (printed string) {
+	p.t.Helper()
+	harness.WaitFor(p.t, "the engine's list", func() bool {
+		out, err := tool(p.engine, args...)
+		printed = string(out)
+		return err == nil
+	})
+	return printed
+}
+
+// histories returns what images were made by. Podman tells it of all at once.
+func (p *person) histories(ids []string) map[string]string {
+	of := map[string]string{}
+	if p.engine == "podman" {
+		const format = "{{.ID}}\t{{range .History}}{{printf \"%q \" .CreatedBy}}{{end}}"
+		out, _ := tool(p.engine, append([]string{"image", "inspect", "--format", format}, ids...)...)
+		for line := range strings.Lines(string(out)) {
+			if id, history, ok := strings.Cut(line, "\t"); ok {
+				of[id] = history
+			}
+		}
+		if len(of) > 0 { // unless one of them is removed meanwhile
+			return of
+		}
+	}
+	for _, id := range ids {
+		history, _ := tool(p.engine, "history", "--no-trunc", id)
+		of[id] = string(history)
+	}
+	return of
 }
 
 // firstStep is the image of a build's first step that has its test's name.

@@ -156,6 +156,7 @@ func (p *person) box(image string, flags, command []string, env ...string) (r re
 	p.t.Helper()
 	args := append([]string{"sandbox", "run", "--sandbox=" + p.engine, "--image", image, "--dir", p.project,
 		"--upstream-ca", p.origin.Roots, "--resolve", stub.GitHub + ":443:" + p.origin.Addr}, flags...)
+	defer p.keepImages()
 	for range 5 {
 		r = p.run(env, append(append(args, "--"), command...)...)
 		if !strings.Contains(r.out, "net/http: TLS handshake timeout") {
@@ -164,6 +165,14 @@ func (p *person) box(image string, flags, command []string, env ...string) (r re
 		p.t.Logf("a client in the box gave up:\n%s", r.out)
 	}
 	return r
+}
+
+// keepImages copies what aileron has read of this home's images to the home that later ones are copies of: a first
+// start reads some 16 files, and Podman starts a process for each.
+func (p *person) keepImages() {
+	once.Lock()
+	defer once.Unlock()
+	_ = exec.Command("cp", "-a", "-n", filepath.Join(p.home, "cache"), home).Run() // an image that was refused has none
 }
 
 const url = "https://" + stub.GitHub + "/user"

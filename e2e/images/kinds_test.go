@@ -65,12 +65,14 @@ func TestADistributionKeepsItsLinksAndItsAnchors(t *testing.T) {
 	})
 }
 
-// What the distribution's own program makes of the store keeps the CA.
+// What the distribution's own program makes of the store keeps the CA. Debian's starts several programs for each root:
+// one of them, beside the session's, shows as much as all 140, which took five minutes on a busy machine.
 func TestARebuiltStoreKeepsTheCA(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
-		for image, rebuild := range map[string]string{"debian": "update-ca-certificates >/dev/null 2>&1",
-			"rhel": "update-ca-trust"} {
+		for image, rebuild := range map[string]string{
+			"debian": "sed -i '0,/^mozilla/!d' /etc/ca-certificates.conf; update-ca-certificates >/dev/null 2>&1",
+			"rhel":   "update-ca-trust"} {
 			t.Run(image, func(t *testing.T) {
 				t.Parallel()
 				p := newPerson(t, engine)
