@@ -6,8 +6,9 @@
 //
 // This package makes the tree of commands (root.go), completes words (completion.go), and writes the manual (man.go).
 // Each noun is a package of internal, with a file a verb: flags, words and exit codes. internal/cli is what all of
-// them share. What several commands do is in packages below the module's internal: connectors, changes, unlock,
-// doctor, report. What a session is, is in internal/session; how a command runs behind one, in internal/launch.
+// them share. What several commands do is in packages below the module's internal: connectors, bindings, project,
+// setup, actions, changes, unlock, doctor, report. What a session is, is in internal/session; how a command runs behind
+// one, in internal/launch.
 package main
 
 import (

@@ -16,6 +16,12 @@ const (
 	maxRoomFiles = 40
 )
 
+// The most that the command line holds, in all and in one package: what several commands do belongs below internal.
+const (
+	maxCommandLines = 8000
+	maxNounLines    = 1500
+)
+
 // TestNoPackageIsLargerThanARoom counts what each package of the program holds, without its tests.
 func TestNoPackageIsLargerThanARoom(t *testing.T) {
 	lines, files := map[string]int{}, map[string]int{}
@@ -31,6 +37,20 @@ func TestNoPackageIsLargerThanARoom(t *testing.T) {
 			t.Errorf("%s has %d lines of code in %d files, at most %d in %d: give an idea in it a package of its own",
 				dir, n, files[dir], maxRoomLines, maxRoomFiles)
 		}
+	}
+	all := 0
+	for dir, n := range lines {
+		if !inTree("cmd/aileron/...", dir) {
+			continue
+		}
+		if all += n; n > maxNounLines {
+			t.Errorf("%s has %d lines of code, at most %d: what is no flag and no word belongs below internal", dir, n,
+				maxNounLines)
+		}
+	}
+	if all > maxCommandLines || all == 0 {
+		t.Errorf("cmd/aileron has %d lines of code, at most %d: what is no flag and no word belongs below internal", all,
+			maxCommandLines)
 	}
 	if len(lines) < 30 {
 		t.Errorf("%d packages found; the test does not look where they are", len(lines))

@@ -27,14 +27,14 @@ type Change struct {
 }
 
 // Enact records the intent of c, calls act, and records the outcome. Without a committed intent it does not call act.
-// If aileron is killed in between, the next command records the outcome: see [app.settleChanges].
+// If aileron is killed in between, the next command records the outcome: see [Recorder.SettleChanges].
 func (r *Recorder) Enact(ctx context.Context, c Change, act func() error) error {
 	batch := r.NewBatch()
 	err := batch.Enact(ctx, c, act)
 	return batch.Close(err)
 }
 
-// Changes are several changes of one command, each of which is recorded as by [app.enact]. They share the open audit
+// Batch is several changes of one command, each of which is recorded as by [Recorder.Enact]. They share the open audit
 // log.
 type Batch struct {
 	r    *Recorder

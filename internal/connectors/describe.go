@@ -62,7 +62,7 @@ type operationJSON struct {
 	Values map[string][]string `json:"values,omitempty"`
 }
 
-// DescribeSigned is describeConnector with who published the connector.
+// DescribeSigned is [DescribeConnector] with who published the connector.
 func DescribeSigned(c *spec.Connector, by Publisher) ConnectorJSON {
 	j := DescribeConnector(c)
 	j.Signature = by.Json()

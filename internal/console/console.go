@@ -31,7 +31,7 @@ type Console struct {
 	Child ChildStreams
 
 	Asked  bool        // a prompt was shown
-	status atomic.Bool // a line of showStatus is on the terminal
+	status atomic.Bool // a line of ShowStatus is on the terminal
 }
 
 // ExitError ends the program with a code, and prints nothing: what the command printed is the verdict.

@@ -71,7 +71,7 @@ func (c *Console) ReadUnseen(ctx context.Context, what string) ([]byte, error) {
 	return line, nil
 }
 
-// Ask shows a question and returns what read reads. A signal ends the wait with an exitError: the code is that of a
+// Ask shows a question and returns what read reads. A signal ends the wait with an [ExitError]: the code is that of a
 // program that the signal ended.
 func Ask(ctx context.Context, show func() error, read func() ([]byte, error)) ([]byte, error) {
 	signals := make(chan os.Signal, 1)

@@ -201,7 +201,7 @@ func (d *Doctor) checkLog(ctx context.Context) {
 			"aileron audit verify"))
 	case report.Spilled > 0:
 		d.add(warning("audit log", "free space on the disk, then start any session",
-			"%d rows wait in a spill file: the log could not be written", report.Spilled))
+			"%d rows wait in journals: the log could not be written", report.Spilled))
 	default:
 		d.add(healthy("audit log", "%s, chain and heads verified", hint.Plural(int(report.Rows), "row")))
 	}

@@ -103,7 +103,7 @@ type UsageError struct{ error }
 
 func (e UsageError) Unwrap() error { return e.error }
 
-// Usagef returns a usageError formatted as by [fmt.Errorf].
+// Usagef returns a usage error formatted as by [fmt.Errorf].
 func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
 // Usage returns err as an error in the arguments.

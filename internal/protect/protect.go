@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Protection is what [protectProcess] took from the process: its children do not get it, or get it back.
+// Protection is what [ProtectProcess] took from the process: its children do not get it, or get it back.
 type Protection struct {
 	secrets map[string]string // variables that are no longer in the environment
 	core    unix.Rlimit       // the core limit that aileron was started with

@@ -3,11 +3,14 @@ package review
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // Use is what one credential was used for. A Use without a binding is of the requests that carried none.
@@ -191,4 +194,44 @@ func (b usedBindings) of(g audit.Group) string {
 		}
 	}
 	return ""
+}
+
+// Used is what audit used prints.
+type Used struct {
+	Use
+	BySession []Use `json:"by_session"`
+}
+
+// UsesOf returns what the credential was used for whose binding or connector has the name.
+func UsesOf(ctx context.Context, l *audit.Log, filter audit.Filter, name string) (used Used, err error) {
+	groups, err := l.Groups(ctx, filter, audit.GroupBy{})
+	if err != nil {
+		return used, err
+	}
+	agents := Agents{Open: func() (*audit.Log, error) { return l, nil }}
+	uses := slices.DeleteFunc(Uses(ctx, groups, &agents), func(u Use) bool { return u.Binding == "" })
+	var known []string
+	for _, u := range uses {
+		known = append(known, u.Binding)
+	}
+	fitting := slices.DeleteFunc(slices.Clone(uses), func(u Use) bool {
+		return u.Binding != name && !slices.Contains(shortNames(u.Connectors), name) && !slices.Contains(u.Connectors, name)
+	})
+	switch {
+	case len(fitting) == 0:
+		err := fmt.Errorf("find the uses of %.200s: no request carried such a credential", name)
+		if near := hint.Nearest(name, known); near != "" {
+			return used, hint.New(err, "did you mean %s?", near)
+		}
+		return used, hint.New(err, "see which were used with: aileron audit summary")
+	case len(fitting) > 1:
+		known = nil
+		for _, u := range fitting {
+			known = append(known, u.Binding)
+		}
+		return used, hint.New(failure.Usagef("%s can be %s", name, hint.Alternatives(known)), "write one of them in full")
+	}
+	used.Use = fitting[0]
+	used.BySession = append([]Use{}, UsesBySession(ctx, groups, &agents, used.Binding)...)
+	return used, nil
 }

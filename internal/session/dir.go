@@ -193,7 +193,7 @@ func (s *Session) sweep(ctx context.Context, dir string) {
 	}
 }
 
-// errPending is returned for a session some of whose rows wait in a spill file.
+// errPending is returned for a session some of whose rows wait in its journal.
 var errPending = errors.New("rows of the session are not in the audit log yet")
 
 // closeKilled records what a session whose process is gone could not.

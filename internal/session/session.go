@@ -275,7 +275,7 @@ func (s *Session) release() (err error) {
 }
 
 // lostRows reports whether err is about outcomes that are neither in the log nor
-// in a spill file.
+// in its journal.
 func lostRows(err error) bool {
 	var lost *audit.LostError
 	return errors.As(err, &lost) && lost.Lost > 0

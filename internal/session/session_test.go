@@ -173,7 +173,7 @@ func TestASessionThatCannotOpenLeavesNothing(t *testing.T) {
 }
 
 // Only rows that are nowhere make the next session's sweep record that outcomes
-// are unknown: those in a spill file are added to the log.
+// are unknown: those in its journal are added to the log.
 func TestKeptRowsAreNotLost(t *testing.T) {
 	if lostRows(nil) || lostRows(&audit.LostError{Kept: 1}) || !lostRows(&audit.LostError{Lost: 1}) {
 		t.Error("lostRows is not about rows that are nowhere")

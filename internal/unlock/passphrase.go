@@ -110,8 +110,8 @@ func (u *Unlocker) PromptNewPassphrase(ctx context.Context, of string) (p []byte
 	}
 }
 
-// AwaitPassphraseFile is readPassphraseFile until ctx ends: a pipe may have no writer yet. The goroutine that still
-// reads then ends with the process.
+// AwaitPassphraseFile is [Unlocker.ReadPassphraseFile] until ctx ends: a pipe may have no writer yet. The goroutine
+// that still reads then ends with the process.
 func (u *Unlocker) AwaitPassphraseFile(ctx context.Context, file string) ([]byte, error) {
 	type result struct {
 		passphrase []byte
@@ -291,7 +291,7 @@ func (u *Unlocker) KeptUntil(ctx context.Context) (keeper.State, error) {
 	return held, err
 }
 
-// CreateVault creates v with the passphrase that [app.passphrase] finds, and returns the passphrase.
+// CreateVault creates v with the passphrase that [Unlocker.Passphrase] finds, and returns the passphrase.
 func (u *Unlocker) CreateVault(ctx context.Context, v *vault.Vault, passphraseFile string) ([]byte, error) {
 	p, err := u.Passphrase(ctx, passphraseFile, true)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/actions"
 )
 
 func newActionListCommand(a *cli.App) *cobra.Command {
@@ -29,9 +30,9 @@ func newActionListCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all := []actionJSON{}
+			all := []actions.JSON{}
 			for _, f := range files {
-				all = append(all, describeAction(s, f))
+				all = append(all, actions.Describe(s, f))
 			}
 			if a.JSON {
 				return a.PrintJSON(all)
@@ -41,7 +42,7 @@ func newActionListCommand(a *cli.App) *cobra.Command {
 	}
 }
 
-func printActions(a *cli.App, all []actionJSON) error {
+func printActions(a *cli.App, all []actions.JSON) error {
 	if len(all) == 0 {
 		a.Infof("aileron: no actions; add one with: aileron action add FILE")
 		return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/actions"
 	"github.com/ALRubinger/aileron/internal/changes"
 )
 
@@ -17,7 +18,7 @@ func newActionRemoveCommand(a *cli.App) *cobra.Command {
 		Example: "  aileron action remove file-followup",
 		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := foundAction(a, args[0])
+			f, err := actions.Find(a.Dir, args[0])
 			if err != nil {
 				return err
 			}
@@ -29,7 +30,7 @@ func newActionRemoveCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			gone := describeAction(s, f)
+			gone := actions.Describe(s, f)
 			fields := map[string]any{"action": f.Name}
 			if f.Action != nil {
 				fields["action_version"], fields["hash"] = f.Action.Version, f.Action.Hash

@@ -1,26 +1,20 @@
 package action
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os/signal"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	launchcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/actions"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/failure"
-	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/spec"
@@ -56,7 +50,7 @@ func newActionRunCommand(a *cli.App) *cobra.Command {
 }
 
 func (o *actionRunOptions) run(ctx context.Context, a *cli.App, name string) error {
-	f, err := foundAction(a, name)
+	f, err := actions.Find(a.Dir, name)
 	if err != nil {
 		return err
 	}
@@ -65,7 +59,7 @@ func (o *actionRunOptions) run(ctx context.Context, a *cli.App, name string) err
 		return err
 	}
 	if len(o.Connectors) == 0 && f.Action != nil {
-		if o.Connectors, err = installedPins(a, f.Action.Requires); err != nil {
+		if o.Connectors, err = actions.InstalledPins(a.Dir, f.Action.Requires); err != nil {
 			return err
 		}
 	}
@@ -81,7 +75,7 @@ func (o *actionRunOptions) run(ctx context.Context, a *cli.App, name string) err
 		return err
 	}
 	request, cancel := stop.WithStop(ctx)
-	code, err := callAction(request, a, host, name, args)
+	code, err := actions.Call(request, a.Console, a.JSON, host, name, args)
 	cancel()
 	cause := "the action ended"
 	switch {
@@ -111,65 +105,4 @@ func (o *actionRunOptions) arguments(a *cli.App) ([]byte, error) {
 		return nil, failure.Usagef("--args is no JSON object: %v", err)
 	}
 	return args, nil
-}
-
-// callAction runs an action through the API of a session, prints the response, and returns the exit code.
-func callAction(ctx context.Context, a *cli.App, host *launch.HostSession, name string, args []byte) (int, error) {
-	call, err := json.Marshal(map[string]any{"action": name, "args": json.RawMessage(args)})
-	if err != nil {
-		return 1, failure.Usagef("--args is no JSON object: %v", err)
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, host.APIURL+"/actions/run", bytes.NewReader(call))
-	if err != nil {
-		return 1, err
-	}
-	r.Header.Set("Authorization", "Bearer "+host.Token())
-	r.Header.Set("Accept", "application/vnd.aileron.shim.v1")
-	if a.JSON {
-		r.Header.Set("Accept", "application/vnd.aileron.shim.v1+json")
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy of the environment
-	res, err := client.Do(r)
-	if err != nil {
-		return 1, fmt.Errorf("run the action %s: %w", name, err)
-	}
-	defer res.Body.Close()
-	body := bufio.NewReader(res.Body)
-	head, err := body.ReadString('\n')
-	words := strings.Fields(head)
-	if err != nil || len(words) != 4 {
-		return 1, fmt.Errorf("run the action %s: the session's response has no first line", name)
-	}
-	code, err := strconv.Atoi(words[0])
-	if err != nil {
-		return 1, fmt.Errorf("run the action %s: the session's response has no exit code", name)
-	}
-	if words[3] == "denial" {
-		return code, printDenial(a, body)
-	}
-	out := a.Stdout
-	if !launch.IsTerminal(a.Child.Stdout) {
-		out = a.Child.Stdout // the bytes as they are
-	}
-	if _, err = io.Copy(out, body); err != nil {
-		return 1, hint.New(fmt.Errorf("print the response: %w", err), "the request was sent and may have taken effect")
-	}
-	if code != 0 {
-		a.Infof("aileron: the upstream responded with status %s", words[1])
-	}
-	return code, nil
-}
-
-// printDenial prints a denial: its message, or with --json its object, to stderr as other errors.
-func printDenial(a *cli.App, body *bufio.Reader) error {
-	message, err := body.ReadString('\n')
-	if err != nil {
-		return fmt.Errorf("read the denial: %w", err)
-	}
-	if a.JSON {
-		_, err = io.Copy(a.Stderr, body)
-		return err
-	}
-	a.Infof("%s", strings.TrimSpace(message))
-	return nil
 }

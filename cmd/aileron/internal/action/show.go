@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/actions"
 )
 
 func newActionShowCommand(a *cli.App) *cobra.Command {
@@ -16,7 +17,7 @@ func newActionShowCommand(a *cli.App) *cobra.Command {
 		Example: "  aileron action show file-followup",
 		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			f, err := foundAction(a, args[0])
+			f, err := actions.Find(a.Dir, args[0])
 			if err != nil {
 				return err
 			}
@@ -25,12 +26,12 @@ func newActionShowCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			if a.JSON {
-				return a.PrintJSON(describeAction(s, f))
+				return a.PrintJSON(actions.Describe(s, f))
 			}
 			if f.Action == nil {
-				return actionFault(f.Name, f.Err)
+				return actions.Fault(f.Name, f.Err)
 			}
-			printAction(a.Stdout, s, f.Action)
+			actions.Print(a.Stdout, s, f.Action)
 			if !f.Added {
 				a.Infof("aileron: the file was edited since it was added, or was put there by hand")
 			}

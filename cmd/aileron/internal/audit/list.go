@@ -7,6 +7,8 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/report"
+	"github.com/ALRubinger/aileron/internal/review"
 )
 
 // AuditList prints the events that filter selects, and with verbose why requests were refused.
@@ -14,7 +16,7 @@ func AuditList(ctx context.Context, a *cli.App, filter audit.Filter, verbose boo
 	return a.ReadAudit(func(l *audit.Log) error {
 		p := newRowPrinter(a, func() (*audit.Log, error) { return l, nil })
 		if verbose {
-			p.explain = newExplainer(a)
+			p.explain = report.Explainer(a.Dir)
 		}
 		listed := 0
 		err := l.Each(ctx, filter, func(r audit.Row) error { listed++; return p.print(ctx, r) })
@@ -49,4 +51,9 @@ func newAuditListCommand(a *cli.App) *cobra.Command {
 // registerVerbose adds -v to a command that lists events.
 func registerVerbose(cmd *cobra.Command, verbose *bool) {
 	cmd.Flags().BoolVarP(verbose, "verbose", "v", false, "with why a request was refused, and what would be allowed")
+}
+
+// noMatch prints that no event is selected, with what was probably meant by a value that no event has.
+func noMatch(ctx context.Context, a *cli.App, l *audit.Log, filter audit.Filter) {
+	a.Infof("aileron: no matching events%s", review.Misspelled(ctx, l, filter))
 }

@@ -44,15 +44,7 @@ func detail(r audit.Row) string {
 	if r.Redactions > 0 {
 		line += fmt.Sprintf("  %d redacted", r.Redactions)
 	}
-	return cut(line, MaxRowText)
-}
-
-// cut returns text, or its beginning if it is longer than most bytes.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	return review.Cut(line, MaxRowText)
 }
 
 // counted returns the number of connections or requests that one event stands for, or "".

@@ -10,15 +10,15 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ALRubinger/aileron/audit/export"
-
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/audit/export"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/auditpage"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/report"
 	"github.com/ALRubinger/aileron/internal/review"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
@@ -68,7 +68,7 @@ func auditServe(ctx context.Context, a *cli.App, opts serveOptions) error {
 			fqn, err := connectors.NewNames(a.Dir).Resolve(name)
 			return string(fqn), err
 		},
-		Explain: func(s *review.Story) { explainStory(a, s) },
+		Explain: func(s *review.Story) { report.ExplainStory(a.Dir, s) },
 		Exports: []auditpage.Export{
 			{Name: "jsonl", Type: "application/x-ndjson", Begin: jsonlExport},
 			{Name: "csv", Type: "text/csv; charset=utf-8", Begin: csvExport},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/auditlog"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/report"
 	"github.com/ALRubinger/aileron/internal/review"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
@@ -61,40 +61,12 @@ func printStory(ctx context.Context, a *cli.App, l *audit.Log, row audit.Row) er
 	if err != nil {
 		return auditlog.Hint(fmt.Errorf("show the audit event: %w", err))
 	}
-	explainStory(a, &story)
+	report.ExplainStory(a.Dir, &story)
 	for _, line := range story.Lines() {
-		fmt.Fprintf(a.Stdout, "%-12s%s\n", termsafe.Line(line.Name), termsafe.Line(cut(line.Text, maxStoryText)))
+		fmt.Fprintf(a.Stdout, "%-12s%s\n", termsafe.Line(line.Name), termsafe.Line(review.Cut(line.Text, maxStoryText)))
 	}
 	return nil
 }
 
-// explainStory adds what the installed connectors have, and the log has not.
-func explainStory(a *cli.App, s *review.Story) {
-	s.Slot, s.Why = slotOf(a, *s), strings.TrimPrefix(newExplainer(a)(s.Row), "why: ")
-}
-
 // maxStoryText bounds a line of a story, in bytes: --json has all of it.
 const maxStoryText = 16 << 10
-
-// slotOf returns where the credential of a request was put, by the connector with the content hash that was in force.
-func slotOf(a *cli.App, s review.Story) string {
-	if s.ConnectorHash == "" || s.Row.Binding == "" || s.Row.Operation == "" {
-		return ""
-	}
-	store, err := a.OpenStore()
-	if err != nil {
-		return ""
-	}
-	c, err := store.Load(s.ConnectorHash)
-	if err != nil {
-		return ", in a slot that is not known: that version of the connector is not installed any more"
-	}
-	for _, t := range c.Tools {
-		for _, op := range t.Operations {
-			if t.Name == s.Row.Tool && op.Name == s.Row.Operation && op.Injection != nil {
-				return ", in " + op.Injection.In + " " + op.Injection.Name
-			}
-		}
-	}
-	return ""
-}

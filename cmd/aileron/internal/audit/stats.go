@@ -53,11 +53,11 @@ func newAuditStatsCommand(a *cli.App) *cobra.Command {
 func printStats(a *cli.App, by string, stats []review.Stat) error {
 	t := console.Table{Heads: []string{by, "requests", "sent", "passed", "refused", "redacted", "first", "last"}}
 	for _, s := range stats {
-		row := []string{word(cmp.Or(s.Name, "(none)"))}
+		row := []string{review.Word(cmp.Or(s.Name, "(none)"))}
 		for _, n := range []int64{s.Total(), s.Sent, s.Passthrough, s.Refused, s.Redactions} {
 			row = append(row, strconv.FormatInt(n, 10))
 		}
-		t.Rows = append(t.Rows, append(row, momentText(s.First), momentText(s.Last)))
+		t.Rows = append(t.Rows, append(row, review.MomentText(s.First), review.MomentText(s.Last)))
 	}
 	return t.Print(a.Stdout, a.OutputColumns())
 }

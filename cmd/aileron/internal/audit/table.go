@@ -47,7 +47,7 @@ func (p *rowPrinter) print(ctx context.Context, r audit.Row) error {
 	}
 	why := ""
 	if p.explain != nil {
-		why = termsafe.Line(cut(p.explain(r), MaxRowText))
+		why = termsafe.Line(review.Cut(p.explain(r), MaxRowText))
 	}
 	text := p.line(ctx, r, why)
 	if p.width > 0 {
@@ -61,21 +61,14 @@ func (p *rowPrinter) print(ctx context.Context, r audit.Row) error {
 // empty.
 func (p *rowPrinter) line(ctx context.Context, r audit.Row, why string) string {
 	line := fmt.Sprintf("%s  %-14s  %-12s  %-8s  %-20s  %9s  %6s  %-9s %3s  %s",
-		r.TS.Local().Format("2006-01-02T15:04:05.000Z07:00"), word(review.ShortRow(r.ID)),
-		word(review.ShortSession(r.SessionID)), word(p.agents.Of(ctx, r)), word(r.Binding), cmp.Or(byteText(r), "-"),
+		r.TS.Local().Format("2006-01-02T15:04:05.000Z07:00"), review.Word(review.ShortRow(r.ID)),
+		review.Word(review.ShortSession(r.SessionID)), review.Word(p.agents.Of(ctx, r)), review.Word(r.Binding),
+		cmp.Or(byteText(r), "-"),
 		cmp.Or(milliText(r), "-"), decisionText(r), statusText(r), detail(r))
 	if why != "" {
 		line += "  " + why
 	}
 	return strings.TrimRight(termsafe.Line(line), " ") + "\n"
-}
-
-// word returns text as a column without a space.
-func word(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return strings.Join(strings.Fields(cut(text, 200)), "_")
 }
 
 // The columns of the table, which fit into the 80 of a common terminal. What follows them begins in the same line if it
@@ -150,7 +143,7 @@ func (p *rowPrinter) narrow(out *strings.Builder, r audit.Row, decision, rest, w
 
 // Fit returns text, safe to print, in exactly n columns.
 func Fit(text string, n int) string {
-	text = termsafe.Line(cut(text, 200))
+	text = termsafe.Line(review.Cut(text, 200))
 	if console.DisplayWidth(text) > n {
 		runes := []rune(text)
 		text = string(runes[:console.Fitting(runes, n-1)]) + "…"

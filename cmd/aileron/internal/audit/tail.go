@@ -12,6 +12,7 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/auditlog"
 	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/report"
 )
 
 func newAuditTailCommand(a *cli.App) *cobra.Command {
@@ -69,7 +70,7 @@ func (o *auditOptions) follow(ctx context.Context, a *cli.App, filter audit.Filt
 		return opened, err
 	})
 	if verbose {
-		p.explain = newExplainer(a)
+		p.explain = report.Explainer(a.Dir)
 	}
 	show := func(r audit.Row) error { return p.print(ctx, r) }
 	if o.agent != "" {

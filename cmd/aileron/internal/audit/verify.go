@@ -177,6 +177,6 @@ func printOutcomes(a *cli.App, r audit.Report) {
 		a.Infof("aileron: requests without an outcome: %d; they are in progress, or their session was killed", r.Open)
 	}
 	if r.Spilled > 0 {
-		a.Infof("aileron: rows in a spill file: %d; they are added as soon as the log can be written", r.Spilled)
+		a.Infof("aileron: rows in the journals of sessions: %d; they are added as soon as the log can be written", r.Spilled)
 	}
 }

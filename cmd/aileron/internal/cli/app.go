@@ -11,6 +11,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/changes"
 	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/detached"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/internal/launch"
@@ -33,7 +34,7 @@ type App struct {
 	Build    Build                     // what this program was built from
 	Root     func(*App) *cobra.Command // makes the tree of commands
 	args     []string                  // of the command line
-	Detached *detachedRun              // nil but in the process of a detached session
+	Detached *detached.Run             // nil but in the process of a detached session
 
 	JSON     bool   // --json
 	LogLevel string // --log-level

@@ -4,7 +4,7 @@ import "strings"
 
 // Build is what this program was built from.
 type Build struct {
-	Release string // a version without the v, or devVersion
+	Release string // a version without the v, or DevVersion
 	Details string // how a build that is not a release differs from others, "" if that is not known
 	Time    string // of the commit, in RFC 3339, or ""
 	Cheap   bool   // a program of the tests, whose vaults are cheap to open

@@ -15,7 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/sandbox/agents"
 )
 
-// OneOf returns a usageError unless the value of a flag is among the known ones.
+// OneOf returns a usage error unless the value of a flag is among the known ones.
 func OneOf[T ~string](flag string, value T, known ...T) error {
 	if slices.Contains(known, value) {
 		return nil
@@ -28,7 +28,7 @@ func OneOf[T ~string](flag string, value T, known ...T) error {
 	return hint.DidYouMean(err, hint.Nearest(string(value), words))
 }
 
-// UsageArgs turns the error of check into a usageError. It has the number of arguments and not the arguments: one may
+// UsageArgs turns the error of check into a usage error. It has the number of arguments and not the arguments: one may
 // be a secret in the wrong place.
 func UsageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
@@ -52,8 +52,8 @@ func CommandName(cmd *cobra.Command) string {
 	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 }
 
-// UsageFlags turns the error of a flag that cannot be parsed into a usageError, without the names of the functions that
-// could not parse it.
+// UsageFlags turns the error of a flag that cannot be parsed into a usage error, without the names of the functions
+// that could not parse it.
 func UsageFlags(cmd *cobra.Command, err error) error {
 	if name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --"); unknown {
 		var known []string

@@ -4,7 +4,6 @@ package demo
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 
@@ -14,6 +13,7 @@ import (
 	auditcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	launchcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/demo"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/sandbox"
@@ -43,34 +43,38 @@ proxy. Without an engine the same happens on this host, where nothing is sealed.
 }
 
 func runDemo(ctx context.Context, a *cli.App, engine string) error {
-	d, err := newDemo()
+	d, err := demo.New()
 	if err != nil {
 		return err
 	}
-	defer func() {
-		_ = d.origin.Close()
-		_ = os.RemoveAll(d.Dir)
-	}()
-	sub := a.WithHome(d.Flag, func(name string) string {
+	defer d.Close()
+	sub := a.WithHome(d.Home, func(name string) string {
 		if name == "AILERON_VAULT_PASSPHRASE" {
-			return "the-demo-vault-" + d.secret[:8]
+			return d.Passphrase()
 		}
 		return ""
 	})
-	if err := d.prepare(ctx, sub); err != nil {
+	if err := d.Prepare(ctx, sub.Dir); err != nil {
 		return err
 	}
 	a.Infof("aileron demo: an origin at https://%s (on this machine) requires a secret; "+
-		"the vault has it, the sandbox will not", demoHost)
+		"the vault has it, the sandbox will not", demo.Host)
 	boxed := canSandboxDemo(ctx, a, engine)
-	if err := d.play(ctx, sub, engine, boxed); err != nil {
+	if err := play(ctx, sub, d, engine, boxed); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.Stdout, "\n# on the host: what a reviewer sees (aileron audit list)\n")
 	if err := auditcmd.AuditList(ctx, sub, audit.Filter{}, false); err != nil {
 		return err
 	}
-	return d.verdict(ctx, sub, boxed)
+	done, err := demo.Verdict(ctx, sub.Dir, boxed)
+	if err != nil {
+		return err
+	}
+	a.Infof("")
+	a.Infof("aileron demo: done: %d calls proxied, %d denied, the secret redacted %d time(s), %d audit events verified",
+		done.Proxied, done.Rejected, done.Redacted, done.Rows)
+	return nil
 }
 
 // canSandboxDemo reports whether there is an engine, and prints where the demo runs.
@@ -91,69 +95,18 @@ func canSandboxDemo(ctx context.Context, a *cli.App, engine string) bool {
 }
 
 // play runs the script without the secret.
-func (d *demo) play(ctx context.Context, a *cli.App, engine string, boxed bool) error {
+func play(ctx context.Context, a *cli.App, d *demo.Demo, engine string, boxed bool) error {
 	opts := &cli.SandboxOptions{Engine: engine, Build: "auto"}
 	opts.Dir, opts.Egress = filepath.Join(d.Dir, "project"), "deny"
-	opts.Resolve, opts.UpstreamCA = []string{demoHost + ":443:" + d.addr}, d.roots
+	opts.Resolve, opts.UpstreamCA = []string{demo.Host + ":443:" + d.Addr}, d.Roots
 	if boxed {
 		image := sandbox.BaseImage()
 		return launchcmd.RunSandboxed(ctx, a, opts, launch.Sandbox{Agent: "demo", Image: image, Command: []string{"sh", "-c",
-			demoScript}})
+			demo.Script}})
 	}
 	if _, err := exec.LookPath("curl"); err != nil {
 		return hint.New(fmt.Errorf("run the demo on the host: there is no curl"), "install curl, or Podman for a sandbox")
 	}
-	command := []string{"sh", "-c", "cooperative=1; " + demoScript}
+	command := []string{"sh", "-c", "cooperative=1; " + demo.Script}
 	return launchcmd.RunOnHost(ctx, a, &opts.SessionOptions, launch.HostCommand{Agent: "demo", Args: command})
-}
-
-// demoScript does what an agent would do, with curl alone.
-const demoScript = `
-say() { printf '\n# %s\n' "$*"; }
-say "1. a call that an operation allows: curl https://api.tracker.example/v1/issues/42"
-curl -sS https://api.tracker.example/v1/issues/42 || exit 1
-say "2. what the sandbox has of the secret: TRACKER_TOKEN=$TRACKER_TOKEN, a worthless placeholder"
-say "3. an endpoint that echoes our headers: the secret comes back redacted"
-curl -sS https://api.tracker.example/v1/echo || exit 1
-say "4. what no operation allows is denied, inside the tunnel, and never sent"
-curl -sS https://api.tracker.example/admin
-if [ -z "$cooperative" ]; then
-say "5. a client that ignores the proxy is mediated all the same: curl --noproxy '*'"
-env -u HTTPS_PROXY -u https_proxy -u HTTP_PROXY -u http_proxy \
-  curl -sS --noproxy '*' https://api.tracker.example/v1/issues/43 || exit 1
-say "6. and there is no other way out"
-curl -sS --noproxy '*' --max-time 5 https://192.0.2.1/ || true
-fi
-`
-
-// verdict checks that the audit log agrees with what was printed.
-func (d *demo) verdict(ctx context.Context, a *cli.App, boxed bool) error {
-	l, err := a.AuditReader()
-	if err != nil || l == nil {
-		return fmt.Errorf("read the demo's audit log: %w", err)
-	}
-	defer l.Close()
-	count := map[audit.Decision]int{}
-	redacted := 0
-	err = l.Each(ctx, audit.Filter{}, func(r audit.Row) error {
-		count[r.Decision]++
-		redacted += r.Redactions
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	report, err := l.Verify(ctx)
-	if err != nil {
-		return err
-	}
-	want := map[bool][2]int{true: {3, 2}, false: {2, 1}}[boxed]
-	if count["proxied"] != want[0] || count["rejected"] != want[1] || redacted == 0 || !report.OK {
-		return fmt.Errorf("the demo did not go as expected: %d proxied, %d rejected, %d redacted, chain ok: %v",
-			count["proxied"], count["rejected"], redacted, report.OK)
-	}
-	a.Infof("")
-	a.Infof("aileron demo: done: %d calls proxied, %d denied, the secret redacted %d time(s), %d audit events verified",
-		count["proxied"], count["rejected"], redacted, report.Rows)
-	return nil
 }

@@ -91,7 +91,7 @@ func offer(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, agent agen
 	current := currentConnectors(a)
 	ready := slices.ContainsFunc(current,
 		func(c *spec.Connector) bool { return connectors.IsModel(c, agent) && connectors.IsBound(c, bound) })
-	// What setup would install is left out of a session that is narrowed to others: adviseModel has the words.
+	// What setup would install is left out of a session that is narrowed to others: AdviseModel has the words.
 	narrowed := used != nil && !slices.ContainsFunc(used,
 		func(fqn spec.FQN) bool { return connectors.IsModel(&spec.Connector{FQN: fqn}, agent) })
 	if !ready && !narrowed {

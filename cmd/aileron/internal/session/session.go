@@ -41,7 +41,7 @@ func sessionNotes(s session.State) (notes []string) {
 			"(the next session's start records them as unknown)", s.Open))
 	}
 	if s.Spilled > 0 {
-		notes = append(notes, fmt.Sprintf("rows in a spill file: %d "+
+		notes = append(notes, fmt.Sprintf("rows in its journal: %d "+
 			"(added as soon as the audit log can be written)", s.Spilled))
 	}
 	return notes

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
-	auditcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/detached"
 	"github.com/ALRubinger/aileron/internal/review"
@@ -79,7 +78,7 @@ func sessionShow(ctx context.Context, a *cli.App, id string) error {
 		return nil
 	}
 	fmt.Fprintln(a.Stdout)
-	return auditcmd.PrintUses(a.Stdout, uses, a.OutputColumns())
+	return review.PrintUses(a.Stdout, uses, a.OutputColumns())
 }
 
 // usesOfSession returns what a session used credentials for, in the words of audit summary. It is not nil.

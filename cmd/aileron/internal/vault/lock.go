@@ -47,7 +47,7 @@ func (o *vaultLockOptions) run(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	// After the mark: what still asks for the key from now on is refused.
-	if err := endKeeper(ctx, a); err != nil {
+	if err := a.EndKeeper(ctx); err != nil {
 		return err
 	}
 	a.Infof("aileron: vault locked. Running sessions inject no credential until: aileron vault unlock")

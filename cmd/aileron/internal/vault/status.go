@@ -9,9 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/internal/unlock"
 	"github.com/ALRubinger/aileron/vault"
-	"github.com/ALRubinger/aileron/vault/keeper"
 )
 
 func newVaultStatusCommand(a *cli.App) *cobra.Command {
@@ -43,12 +41,12 @@ func vaultStatus(ctx context.Context, a *cli.App) error {
 	if err != nil && len(bindings) == 0 {
 		return err
 	}
-	opens := howVaultOpens(a, v, held)
+	opens := a.HowVaultOpens(v, held)
 	if a.JSON {
 		status := map[string]any{"initialised": v.Initialised(), "locked": v.LockedForAll(), "bindings": len(bindings)}
 		if v.Initialised() {
-			status["opens"] = opens.with
-			status["keyring"] = opens.keyring
+			status["opens"] = opens.With
+			status["keyring"] = opens.Keyring
 		}
 		if !held.Until.IsZero() {
 			status["unlocked_until"] = held.Until.UTC().Format(time.RFC3339)
@@ -66,51 +64,11 @@ func vaultStatus(ctx context.Context, a *cli.App) error {
 	out := a.FittedOut()
 	fmt.Fprintf(out, "vault     %s\nbindings  %d\n", state, len(bindings))
 	if v.Initialised() {
-		fmt.Fprintf(out, "opens     %s\n", opens.text)
+		fmt.Fprintf(out, "opens     %s\n", opens.Text)
 	}
 	if !held.Until.IsZero() {
 		fmt.Fprintf(out, "unlocked  until %s by process %d; end that with: aileron vault lock\n",
 			held.Until.Local().Format(time.DateTime), held.PID)
 	}
 	return err
-}
-
-// opening is how a command without flags opens the vault.
-type opening struct {
-	with    string // environment, held, keyring or passphrase
-	keyring string // holds, empty, none or unavailable
-	text    string
-}
-
-// howVaultOpens returns what a command without flags would open the vault with, in the order of [app.openVault].
-func howVaultOpens(a *cli.App, v *vault.Vault, held keeper.State) (o opening) {
-	home, err := a.Home()
-	if err == nil && v.Initialised() {
-		_, err = vault.FromKeyring(home)
-	}
-	switch {
-	case err == nil:
-		o.keyring = "holds"
-	case errors.Is(err, vault.ErrNoKeyring):
-		o.keyring = "none"
-	case errors.Is(err, vault.ErrKeyringEmpty):
-		o.keyring = "empty"
-	default:
-		o.keyring = "unavailable"
-	}
-	switch {
-	case a.Getenv(string(unlock.FromEnv)) != "":
-		o.with, o.text = "environment", "with the passphrase in "+string(unlock.FromEnv)
-	case !held.Until.IsZero():
-		o.with, o.text = "held", "with the key that a process holds"
-	case o.keyring == "holds":
-		o.with, o.text = "keyring", "with the passphrase in the OS keyring"
-	default:
-		o.with, o.text = "passphrase", "with the passphrase, which every command asks for; once for the day: "+
-			"aileron vault unlock --for 8h"
-	}
-	if o.keyring == "unavailable" {
-		o.text += fmt.Sprintf(" (%v)", err)
-	}
-	return o
 }

@@ -83,7 +83,7 @@ func (o *vaultUnlockOptions) unlock(ctx context.Context, a *cli.App, v *vault.Va
 	if err := v.SetLocked(false); err != nil || o.hold == 0 {
 		return err
 	}
-	err = keepKey(ctx, a, v, until)
+	err = a.KeepKey(ctx, v, until)
 	if err != nil && locked {
 		err = errors.Join(err, v.SetLocked(true))
 	}

@@ -1,4 +1,4 @@
-package audit
+package report
 
 import (
 	"cmp"
@@ -7,19 +7,19 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/audit"
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/connectors"
-	"github.com/ALRubinger/aileron/internal/report"
+	"github.com/ALRubinger/aileron/internal/home"
+	"github.com/ALRubinger/aileron/internal/review"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// newExplainer returns a function that returns why the request of a row was refused, and what would be allowed in its
+// Explainer returns a function that returns why the request of a row was refused, and what would be allowed in its
 // place by the connectors that are installed now. It is "" for any other row.
-func newExplainer(a *cli.App) func(audit.Row) string {
+func Explainer(d *home.Dir) func(audit.Row) string {
 	var index *spec.Index
-	if connectors, err := connectors.ToMatch(a.Dir, nil); err == nil {
+	if connectors, err := connectors.ToMatch(d, nil); err == nil {
 		index, _ = spec.NewIndex(connectors) // an error: nothing is known of what is allowed
 	}
 	return func(r audit.Row) string {
@@ -30,7 +30,7 @@ func newExplainer(a *cli.App) func(audit.Row) string {
 			r.Reason)
 		refusal := session.Refusal{Reason: r.Reason, Method: r.Method, Host: r.Host, Port: r.Port, Path: r.Path,
 			Call: session.CallOf(&r), Connector: spec.FQN(r.ConnectorFQN), AuditID: r.ID}
-		if what := report.Remedy(refusal); what != "" && !strings.HasPrefix(what, "aileron audit show ") {
+		if what := Remedy(refusal); what != "" && !strings.HasPrefix(what, "aileron audit show ") {
 			why += "; allow it with: " + what
 		}
 		return why
@@ -75,4 +75,32 @@ func allowedInstead(index *spec.Index, r audit.Row) string {
 		text += ", …"
 	}
 	return text
+}
+
+// ExplainStory adds what the installed connectors have, and the log has not.
+func ExplainStory(d *home.Dir, s *review.Story) {
+	s.Slot, s.Why = slotOf(d, *s), strings.TrimPrefix(Explainer(d)(s.Row), "why: ")
+}
+
+// slotOf returns where the credential of a request was put, by the connector with the content hash that was in force.
+func slotOf(d *home.Dir, s review.Story) string {
+	if s.ConnectorHash == "" || s.Row.Binding == "" || s.Row.Operation == "" {
+		return ""
+	}
+	store, err := d.OpenStore()
+	if err != nil {
+		return ""
+	}
+	c, err := store.Load(s.ConnectorHash)
+	if err != nil {
+		return ", in a slot that is not known: that version of the connector is not installed any more"
+	}
+	for _, t := range c.Tools {
+		for _, op := range t.Operations {
+			if t.Name == s.Row.Tool && op.Name == s.Row.Operation && op.Injection != nil {
+				return ", in " + op.Injection.In + " " + op.Injection.Name
+			}
+		}
+	}
+	return ""
 }

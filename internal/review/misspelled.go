@@ -1,18 +1,12 @@
-package audit
+package review
 
 import (
 	"context"
 	"slices"
 
 	"github.com/ALRubinger/aileron/audit"
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/hint"
 )
-
-// noMatch prints that no event is selected, with what was probably meant by a value that no event has.
-func noMatch(ctx context.Context, a *cli.App, l *audit.Log, filter audit.Filter) {
-	a.Infof("aileron: no matching events%s", misspelled(ctx, a, l, filter))
-}
 
 // chosenValue is the value of a filter's flag, and where events have it.
 type chosenValue struct {
@@ -20,8 +14,8 @@ type chosenValue struct {
 	of          func(audit.Group) string
 }
 
-// misspelled returns what was probably meant by a value of the filter that no event has, or "".
-func misspelled(ctx context.Context, a *cli.App, l *audit.Log, filter audit.Filter) string {
+// Misspelled returns what was probably meant by a value of the filter that no event has, or "".
+func Misspelled(ctx context.Context, l *audit.Log, filter audit.Filter) string {
 	chosen := []chosenValue{
 		{"binding", filter.Binding, func(g audit.Group) string { return g.Binding }},
 		{"operation", filter.Operation, func(g audit.Group) string { return g.Operation }},
