@@ -50,13 +50,9 @@ func indexedLog(t *testing.T, seed uint64) (path string, rows []Row) {
 func completeIndex(t *testing.T, path string) {
 	t.Helper()
 	l := openReader(t, path)
-	for n := range int64(3) {
-		if err := l.db.IndexBlock(t.Context(), n); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if left := l.db.Unindexed(t.Context()); len(left) > 0 {
-		t.Fatalf("the blocks %v have no record", left)
+	l.db.CatchUp(t.Context())
+	if left, complete := l.db.Unindexed(t.Context()); len(left) > 0 || complete != 3 {
+		t.Fatalf("the blocks %v of %d have no record", left, complete)
 	}
 }
 

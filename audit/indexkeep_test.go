@@ -4,14 +4,12 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
@@ -65,12 +63,8 @@ func TestARowThatComesBackIsListed(t *testing.T) {
 	if _, err := l.db.SQL().Exec(dropTriggers + "DELETE FROM events WHERE seq = 5000"); err != nil {
 		t.Fatal(err)
 	}
-	for n := range int64(3) {
-		if err := l.db.IndexBlock(t.Context(), n); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if left := l.db.Unindexed(t.Context()); len(left) > 0 {
+	l.db.CatchUp(t.Context())
+	if left, _ := l.db.Unindexed(t.Context()); len(left) > 0 {
 		t.Errorf("the blocks %v have no record, and every reader would try to write it", left)
 	}
 	checkReaders(t, path, slices.Delete(slices.Clone(rows), 4999, 5000))
@@ -88,56 +82,27 @@ func TestARowThatComesBackIsListed(t *testing.T) {
 	}
 }
 
-// TestASessionKeepsTheIndex commits rows as a session does, from one process and from two.
+// TestASessionKeepsTheIndex commits rows in a session, and in two: records are there once they rest.
 func TestASessionKeepsTheIndex(t *testing.T) {
-	for _, writers := range []int{1, 2} {
-		t.Run(fmt.Sprint(writers), func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "audit.db")
-			var logs []*Log
-			for range writers {
-				l := openTest(t, path)
-				l.index = l.db.StartIndex()
-				logs = append(logs, l)
-			}
-			groups := make(chan []*Row, 64)
-			generate(1, 2*table.BlockRows+100, groups)
-			close(groups)
-			i := 0
-			for group := range groups {
-				for part := range slices.Chunk(group, 300) {
-					logs[i%writers].mustWrite(t, part)
-					i++
-				}
-			}
-			l := logs[0]
-			if writers > 1 { // as its goroutine does, which may be doing it
-				l.index.Close()
-				logs[1].index.Close()
-				l.index.CatchUp(t.Context())
-			}
-			if left := l.db.Unindexed(t.Context()); len(left) > 0 {
-				t.Fatalf("the blocks %v have no record", left)
-			}
-			kept, err := os.ReadFile(table.IndexPath(path))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(kept) != int(table.BlockAt(2)) {
-				t.Errorf("the index has %d bytes, want %d", len(kept), table.BlockAt(2))
-			}
-			s, err := l.db.Snapshot(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
-			for n := range int64(2) {
-				b, err := s.Build(t.Context(), n)
-				if err != nil || !slices.Equal(b.Raw, kept[table.BlockAt(n):table.BlockAt(n+1)]) {
-					t.Errorf("the record of block %d is not what its rows make: %v", n, err)
-				}
-			}
-		})
+	path := filepath.Join(t.TempDir(), "audit.db")
+	logs := []*Log{openTest(t, path), openTest(t, path)}
+	for _, l := range logs {
+		l.index = l.db.StartIndex()
 	}
+	groups := make(chan []*Row, 64)
+	generate(1, 2*table.BlockRows+100, groups)
+	close(groups)
+	i := 0
+	for group := range groups {
+		for part := range slices.Chunk(group, 300) {
+			logs[i%len(logs)].mustWrite(t, part)
+			i++
+		}
+	}
+	poll(t, "complete blocks have no record", func() bool {
+		left, complete := logs[0].db.Unindexed(t.Context())
+		return len(left) == 0 && complete == 2
+	})
 }
 
 // TestTheIndexIsOfTheOwner keeps a command of another user, such as root, from making a file that the sessions of the
@@ -184,37 +149,13 @@ func TestASmallLogHasNoIndex(t *testing.T) {
 	}
 }
 
-// BenchmarkIndexAdd measures what the index costs the writer for each row.
-func BenchmarkIndexAdd(b *testing.B) {
-	x, rows := indexerOf(b)
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		r := rows[i%len(rows)]
-		r.Seq = int64(i) + 1
-		x.Add([]*Row{r})
-	}
-}
-
-// indexerOf returns an indexer without a goroutine, and rows.
-func indexerOf(t testing.TB) (*table.Indexer, []*Row) {
-	t.Helper()
-	l := openTest(t, filepath.Join(t.TempDir(), "audit.db"))
-	groups := make(chan []*Row, 8)
-	generate(1, 1000, groups)
-	rows := <-groups
-	l.mustWrite(t, rows)
-	for _, r := range rows {
-		r.PrevHash, r.Hash = chain.ZeroHash, chain.ZeroHash // rows of any number follow each other
-	}
-	return &table.Indexer{Db: l.db, Newest: -1, Due: make(chan struct{}, 1)}, rows
-}
-
-// TestTheIndexCostsARowNoAllocation: every request waits for the goroutine that calls add, or for the processor.
-func TestTheIndexCostsARowNoAllocation(t *testing.T) {
-	x, rows := indexerOf(t)
-	x.Add(rows[:10])
-	n := 10
-	if got := testing.AllocsPerRun(200, func() { x.Add(rows[n : n+1]); n++ }); got > 0 || x.Filler.Next != n {
-		t.Errorf("%v allocations for a row; %d of %d rows are in the block", got, x.Filler.Next, n)
-	}
+// BenchmarkIndexBlock measures what the record of a block costs.
+func BenchmarkIndexBlock(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "audit.db")
+	largeLog(b, path, table.BlockRows)
+	l := openReader(b, path)
+	measure(b, "block", func() error {
+		_ = os.Remove(table.IndexPath(path))
+		return l.db.IndexBlock(b.Context(), 0)
+	})
 }

@@ -243,10 +243,9 @@ func (l *Log) write(group []*Row, with table.Extra) error {
 	}
 	l.head.Advance(l.known)
 	l.checkpoints.Committed(len(rows), l.tx, l.db)
-	l.index.Add(rows)
+	l.index.Committed(l.known.Seq)
 	l.passOn(rows...)
 	if signed := l.tx.Signed; signed != nil {
-		l.index.Add([]*Row{signed})
 		l.passOn(signed)
 		l.tx.Signer.Keep(signed)
 	}

@@ -32,13 +32,10 @@ func (l *Log) VerifyWith(ctx context.Context, e Evidence) (Report, error) {
 		return Report{}, err
 	}
 	w := chain.NewWalk()
-	if index := table.NewIndexCheck(l.path, w.Report.Add); index != nil {
-		defer index.Close()
-		w.Seen = index
-	}
 	if err := l.walk(ctx, w, e, known, newest.Seq > 0); err != nil {
 		return Report{}, err
 	}
+	l.db.CheckIndex(ctx, w.Report.Add)
 	err = addSpills(&w.Report, l.path)
 	return w.Report, err
 }

@@ -20,16 +20,10 @@ var canonicalColumns = [...]struct {
 
 // Positions in canonicalColumns.
 const (
-	CanonicalID        = 0
-	CanonicalEvent     = 1
-	CanonicalSession   = 2
-	CanonicalDecision  = 4
-	CanonicalReason    = 5
-	CanonicalConnector = 6
-	CanonicalOperation = 9
-	CanonicalBinding   = 10
-	CanonicalHost      = 13
-	canonicalTS        = 22
+	CanonicalID      = 0
+	CanonicalEvent   = 1
+	CanonicalSession = 2
+	canonicalTS      = 22
 )
 
 // TextColumn returns the SQL expression of a text of three lines: a row's prev_hash, the row as Row.canonical writes
@@ -105,7 +99,7 @@ func (r *RowText) Parse(seq int64, text string) bool {
 	if !ok || !strings.HasSuffix(rest, "}") {
 		return false
 	}
-	if r.Ts, ok = parseStamp(r.Values[canonicalTS]); !ok {
+	if r.Ts, ok = ParseStamp(r.Values[canonicalTS]); !ok {
 		return false
 	}
 	r.Fields = rest[:len(rest)-1]
@@ -213,8 +207,8 @@ func isHash(s string) bool {
 	return true
 }
 
-// parseStamp returns a time in TimeFormat in ns since 1970, and false for a text that Row.stamp does not return.
-func parseStamp(s string) (ns int64, ok bool) {
+// ParseStamp returns a time in TimeFormat in ns since 1970, and false for a text that Row.Stamp does not return.
+func ParseStamp(s string) (ns int64, ok bool) {
 	if len(s) != len(TimeFormat) || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' ||
 		s[19] != '.' || s[29] != 'Z' {
 		return 0, false

@@ -15,7 +15,6 @@ type Walk struct {
 	Ended  bool             // the rows could not be read to the end
 	broken bool             // a row did not fit the chain
 	open   *OpenIntents
-	Seen   rowSink                                         // gets each row that was checked; nil: nothing does
 	Signed *SignedCheck                                    // nil: signed heads are not checked
 	Pruned *PrunedRows                                     // what stands for the rows before the first one, if anything
 	gone   int64                                           // the rows up to this one are not in the log, and were pruned
@@ -25,12 +24,6 @@ type Walk struct {
 
 // ErrBound ends a walk at the first row that it is not to check.
 var ErrBound = errors.New("the row is behind those that are to be checked")
-
-// rowSink gets rows that were checked.
-type rowSink interface {
-	AddText(r *RowText)
-	AddRow(r *Row)
-}
 
 // FullRow is a row that was read column by column.
 type FullRow struct {
@@ -61,9 +54,6 @@ func (w *Walk) Row(seq int64, text string, full func() (FullRow, error)) error {
 	w.link(seq, r.Values[CanonicalID], r.Prev, r.Hash)
 	w.note(seq, r.Values[CanonicalID], Event(r.Values[CanonicalEvent]), r.Fields)
 	w.passed(seq, Event(r.Values[CanonicalEvent]), r.RequestID(), r.Hash)
-	if w.Seen != nil {
-		w.Seen.AddText(&r)
-	}
 	return nil
 }
 
@@ -96,9 +86,6 @@ func (w *Walk) columns(r FullRow) {
 	request, _ := r.Fields["request_id"].(string)
 	w.passed(r.Seq, r.Event, request, hash)
 	w.Last.Hash = r.Hash
-	if r.Err == nil && w.Seen != nil {
-		w.Seen.AddRow(&r.Row)
-	}
 }
 
 // passed notes what later checks need of a row that was checked.

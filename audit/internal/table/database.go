@@ -1,9 +1,10 @@
 // Package table is audit.db: the only package that knows SQLite.
 //
-// [Open] opens the database for writing. [Writer] commits rows, one transaction for each group, through the C interface
-// of the driver. Readers take a snapshot: [Database.Each] scans rows, [Database.Group] counts them. A file beside the
-// database, the index, leads them to the rows that a [Filter] selects; [Turns] is the queue in which processes wait
-// until they may write.
+// [Open] opens the database for writing, and [Writer] commits rows, one transaction for each group (writer.go). Readers
+// take a snapshot: snapshot.go and find.go list rows, groups.go counts them. A file beside the database, the index,
+// leads them to the rows that a [Filter] selects; index.go has what it promises, and why it is not SQLite's. Rows are
+// written and counted through the C interface of the driver; sqlite.go has what that saves. [Turns] is the queue in
+// which processes wait until they may write.
 package table
 
 import (
@@ -18,10 +19,8 @@ import (
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 
-	_ "modernc.org/sqlite"
+	_ "modernc.org/sqlite" // the driver "sqlite"
 )
-
-// the driver "sqlite"
 
 // Database is audit.db as one process has it open.
 type Database struct {

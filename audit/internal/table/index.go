@@ -18,10 +18,18 @@ import (
 // place: a salted hash of each column that a filter or an id selects by, and the time, of each row. So its size is
 // bounded whatever the rows have in their columns.
 //
+// Why not indexes of SQLite: a filter can be any of eight columns or the time, and show needs the id. On a million
+// rows of the benchmark (2026-11-27, load 12), these ten take 257 MiB where this file takes 42, cost each row that is
+// folded 28 µs of processor time beside the 9 that it costs without, or 18 s if they are made at rest, and what
+// Verify promises below would need PRAGMA integrity_check: 16 s. Without any index, a filter that selects nothing
+// takes 0.7 to 0.9 s of processor time, for a goal of 0.1 s on the clock; with this one, 10 to 20 ms.
+//
 // It is a cache and never evidence. A row that it selects is still compared with the filter by SQLite. A record is
 // used only if its checksums fit and the row of the database that ends its block has the hash that the record names;
 // any other block is read from the database, and its record is written anew. Verify compares every record with the
-// rows, because a record that omits a value would hide a row from a filter.
+// rows, because a record that omits a value would hide a row from a filter. Records are made of the rows of the
+// database only, by readers and by a session that rests: 18 ms of processor time for a block (load 48), off the path
+// of requests.
 
 const (
 	IndexName     = "audit.index"

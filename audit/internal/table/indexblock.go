@@ -132,11 +132,6 @@ func (x *indexFile) LoadColumn(b *indexBlock, n int) bool {
 	return binary.LittleEndian.Uint32(sums[4*n:]) == crc32.Checksum(column, castagnoli)
 }
 
-// restart empties the record for a block.
-func (b *indexBlock) restart(number int64) {
-	b.number, b.first, b.last, b.void = number, math.MaxInt64, math.MinInt64, false
-}
-
 // Store writes a sealed record.
 func (x *indexFile) Store(b *indexBlock) error {
 	_, err := x.file.WriteAt(b.Raw, BlockAt(b.number))

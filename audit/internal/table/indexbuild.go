@@ -2,10 +2,13 @@ package table
 
 import (
 	"context"
-	"errors"
+	"fmt"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
+
+// A record is made of the rows of the database: for a reader that read a block without one, for a session that rests,
+// and for Verify, which compares it with the record that is there.
 
 // maxBuilt bounds the records that a reader writes after it read the log without them.
 const maxBuilt = 32
@@ -26,71 +29,139 @@ func (d *Database) IndexBlock(ctx context.Context, n int64) error {
 		return err
 	}
 	defer x.Close()
-	s, err := d.Snapshot(ctx)
+	s, err := d.TableSnapshot()
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	if s.complete() <= n || s.index == nil || s.loads(n) && s.bound(s.block) {
+	if s.complete() <= n || s.index != nil && s.loads(n) && s.bound(s.block) {
 		return nil
 	}
-	b, err := s.Build(ctx, n)
-	if errors.Is(err, errNotIndexable) {
-		b, err = s.voidBlock(n)
-	}
+	b, err := s.build(ctx, n, x.salt)
 	if err != nil {
 		return err
 	}
 	return x.Store(b)
 }
 
-// voidBlock returns the record of a block of which all rows have to be read.
-func (s *snapshot) voidBlock(n int64) (*indexBlock, error) {
+// lastTime is the last second of the year 2200, the latest that the index can have: a number of ns ends in 2262.
+const lastTime = 7289654399
+
+// blockColumns are the columns that build reads: the indexed ones are the last, in their order.
+const blockColumns = "seq, ts, prev_hash, hash, session_id, event, decision, host, connector_fqn, id, reason, " +
+	"operation, binding"
+
+// build returns the record of a complete block. If some of its rows are missing or do not follow one another, or the
+// index cannot have a time, the block is one of which all rows have to be read.
+func (s *Counting) build(ctx context.Context, n int64, salt uint64) (*indexBlock, error) {
 	b := NewIndexBlock(n)
-	b.void = true
-	text, err := s.hash((n + 1) * BlockRows)
-	if err != nil {
-		return nil, err
-	}
-	hash, ok := parseHash(text)
-	if !ok {
-		return nil, errNotIndexable
-	}
-	b.Seal(hash)
-	return b, nil
-}
-
-// errNotIndexable is returned for a block without all of its rows, or with one whose columns the index cannot have.
-var errNotIndexable = errors.New("the block cannot be indexed")
-
-// Build returns the record of a complete block, made of its rows.
-func (s *snapshot) Build(ctx context.Context, n int64) (*indexBlock, error) {
-	texts := make([]textRow, 0, BlockRows)
-	err := EachText(ctx, s.Conn, SeqSpan{n*BlockRows + 1, (n + 1) * BlockRows}, func(seq int64, text string) error {
-		texts = append(texts, textRow{seq, text})
+	slot := 0
+	var before, last [32]byte
+	span := Filter{AfterSeq: n * BlockRows, ThroughSeq: (n + 1) * BlockRows}
+	err := s.Each(ctx, span, blockColumns, func(row *Statement) error {
+		seq, _ := row.Number(0)
+		ts, isTime := chain.ParseStamp(row.text(1))
+		prev, _ := parseHash(row.text(2))
+		hash, isHash := parseHash(row.text(3))
+		last = hash
+		if seq != span.AfterSeq+int64(slot)+1 || slot > 0 && prev != before || !isTime || !isHash {
+			b.void = true
+			return nil
+		}
+		var marks [MarkColumns]uint32
+		for i := range marks {
+			marks[i] = mark(salt, row.text(int32(4+i))) //nolint:gosec // a few columns
+		}
+		b.set(slot, marks, ts)
+		before = hash
+		slot++
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	f := blockFiller{salt: s.index.salt}
-	byColumn := columnReader{query: s.Conn.QueryContext}
-	var r chain.RowText
-	for _, t := range texts {
-		if r.Parse(t.seq, t.text) {
-			f.add(t.seq, Indexed(&r), r.Ts, r.Prev, r.Hash)
-			continue
+	if b.void = b.void || slot < BlockRows; b.void {
+		b = NewIndexBlock(n)
+		b.void = true
+	}
+	b.Seal(last)
+	return b, nil
+}
+
+// CatchUp writes the records of complete blocks that have none, the newest first, and returns how many blocks are
+// complete.
+func (d *Database) CatchUp(ctx context.Context) (complete int64) {
+	blocks, complete := d.Unindexed(ctx)
+	for _, n := range blocks {
+		if d.IndexBlock(ctx, n) != nil {
+			break
 		}
-		row, err := byColumn.row(ctx, t.seq)
+	}
+	return complete
+}
+
+// Unindexed returns the complete blocks without a record, the newest first, and how many blocks are complete.
+func (d *Database) Unindexed(ctx context.Context) (blocks []int64, complete int64) {
+	s, err := d.TableSnapshot()
+	if err != nil {
+		return nil, 0
+	}
+	defer s.Close()
+	for n := s.complete() - 1; n >= s.firstBlock() && ctx.Err() == nil; n-- {
+		if s.index == nil || !s.loads(n) || !s.bound(s.block) {
+			blocks = append(blocks, n)
+		}
+	}
+	return blocks, s.complete()
+}
+
+// CheckIndex compares every record of the index with the rows, and writes those that differ anew. It calls found for
+// each that readers would have used: a filter would have hidden rows. An index that does not exist is not made.
+func (d *Database) CheckIndex(ctx context.Context, found func(chain.Finding)) {
+	for n, complete := int64(0), int64(1); n < complete && ctx.Err() == nil; n++ {
+		s, err := d.TableSnapshot()
 		if err != nil {
-			return nil, err
+			return
 		}
-		if row.Err == nil { // otherwise the block stays incomplete
-			f.addRow(&row.Row)
+		if complete = s.complete(); n == 0 {
+			n = s.firstBlock()
 		}
+		if n < complete && s.index != nil {
+			d.checkBlock(ctx, s, n, found)
+		}
+		s.Close()
 	}
-	if f.Next != BlockRows {
-		return nil, errNotIndexable
+}
+
+func (d *Database) checkBlock(ctx context.Context, s *Counting, n int64, found func(chain.Finding)) {
+	usable := s.loads(n) && s.bound(s.block)
+	for column := range MarkColumns + 1 {
+		usable = usable && s.index.LoadColumn(s.block, column)
 	}
-	return f.block, f.seal()
+	b, err := s.build(ctx, n, s.index.salt)
+	if err != nil || b.void || usable && b.same(s.block) {
+		return // without all of its rows, what its record had to be is not known: some may have been pruned
+	}
+	stored := d.replaceRecord(b, s.index.salt)
+	if !usable {
+		return
+	}
+	why := fmt.Sprintf("%s does not have what rows %d to %d have, so that lists with a filter were not complete",
+		IndexName, n*BlockRows+1, (n+1)*BlockRows)
+	if stored {
+		why += "; it has now"
+	} else {
+		why += "; remove it"
+	}
+	found(chain.Finding{Found: chain.ReasonRowChanged, Why: why})
+}
+
+// replaceRecord writes a record, and reports whether it could.
+func (d *Database) replaceRecord(b *indexBlock, salt uint64) bool {
+	x, err := WriteIndex(d.path)
+	if err != nil {
+		return false
+	}
+	defer x.Close()
+	return x.salt == salt && x.Store(b) == nil
 }

@@ -6,22 +6,20 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
-	"math"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
 
-// EachText calls f for the number and the text of TextColumn of every row in the span, in order. It calls the
-// driver directly: scanning would copy each text once more.
-func EachText(ctx context.Context, conn *sql.Conn, span SeqSpan, f func(seq int64, text string) error) error {
-	query := "SELECT seq, " + chain.TextColumn() + " FROM events WHERE seq BETWEEN ? AND ? ORDER BY seq"
+// EachText calls f for the number and the text of TextColumn of every row, in order. It calls the driver directly:
+// scanning would copy each text once more.
+func EachText(ctx context.Context, conn *sql.Conn, f func(seq int64, text string) error) error {
+	query := "SELECT seq, " + chain.TextColumn() + " FROM events ORDER BY seq"
 	return conn.Raw(func(c any) error {
 		queryer, ok := c.(driver.QueryerContext)
 		if !ok {
 			return errors.New("the driver cannot query")
 		}
-		args := []driver.NamedValue{{Ordinal: 1, Value: span.From}, {Ordinal: 2, Value: span.To}}
-		rows, err := queryer.QueryContext(ctx, query, args)
+		rows, err := queryer.QueryContext(ctx, query, nil)
 		if err != nil {
 			return err
 		}
@@ -137,7 +135,7 @@ func readParts(ctx context.Context, conn *sql.Conn, to chan<- []textRow) error {
 		part, size = make([]textRow, 0, len(part)), 0
 		return nil
 	}
-	err := EachText(ctx, conn, SeqSpan{math.MinInt64, math.MaxInt64}, func(seq int64, text string) error {
+	err := EachText(ctx, conn, func(seq int64, text string) error {
 		part = append(part, textRow{seq, text})
 		if size += len(text); size < partSize {
 			return nil

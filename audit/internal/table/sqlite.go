@@ -11,11 +11,13 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Connection is a connection to a database through the C interface of the driver, for one goroutine at a time: the one
-// that commits rows, or one that counts them. database/sql and the driver behind it convert, copy and free every value
-// of every row, which costs more than the row itself. Other connections of this process may have the same file open:
-// all of them share the library, which keeps the locks of a process, so that closing one connection releases no lock of
-// another.
+// Connection is a connection to a database through the C interface of the driver, for one goroutine at a time: the
+// one that commits rows, or one that counts them. database/sql and the driver behind it convert, copy and free every
+// value of every row, which costs more than the row itself: for a row that is committed 2 of 12 µs, which the goal of
+// A64 needs. To count a million rows as stats does takes 1.2 s of processor time here, and 2.5 s with sql.RawBytes
+// and two goroutines; as summary does 2.7 and 6.0 s (2026-11-27, load 13). GROUP BY takes 3 s and cannot be split.
+// Other connections of this process may have the same file open: all of them share the library, which keeps the locks
+// of a process, so that closing one connection releases no lock of another.
 //
 // All memory that SQLite is given is allocated by libc, outside of Go's heap.
 type Connection struct {
