@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A row that can never be committed takes no other with it, and is counted.
@@ -13,17 +15,12 @@ func TestARowThatCannotBeCommittedTakesNoOtherWithIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), databaseName)
 	session := NewID()
 	lostRows := 0
-	l, err := Open(path, Options{Session: session, OnLost: func(n int) { lostRows += n }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(path, Options{Session: session, OnLost: func(n int) { lostRows += n }}))(t)
 	appendNumbered(t, l, session, 0)
 	l.flush(t.Context())
 	refuse(t, path, "NEW.host = 'host-2.example'")
 	for i := range 5 {
-		if err := l.AppendSoon(t.Context(), outcomeOf(session, i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.AppendSoon(t.Context(), outcomeOf(session, i)))
 	}
 	if _, err := l.Append(t.Context(), outcomeOf(session, 9)); err != nil {
 		t.Errorf("Append = %v", err)
@@ -82,10 +79,7 @@ func TestEachMemberOfAGroupGetsTheResultOfItsOwnRow(t *testing.T) {
 		const members = 64
 		results := groupOf(t, l, members)
 		admit(t, path)
-		rows, err := l.List(t.Context(), Filter{Event: EventProxyProxied})
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := must.Get(l.List(t.Context(), Filter{Event: EventProxyProxied}))(t)
 		stored := map[string]bool{}
 		for _, r := range rows {
 			stored[r.ID] = true

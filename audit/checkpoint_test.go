@@ -8,19 +8,15 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestTheWriteAheadLogIsCheckpointedWhileRowsCome(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	l := openTest(t, path)
-	before, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(os.Stat(path))(t)
 	for range 3 * table.CheckpointRows {
-		if err := l.AppendSoon(t.Context(), Row{Event: "e", Path: strings.Repeat("p", 500)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.AppendSoon(t.Context(), Row{Event: "e", Path: strings.Repeat("p", 500)}))
 	}
 	poll(t, "the database does not grow: nothing was moved to it", func() bool {
 		now, err := os.Stat(path)
@@ -43,15 +39,10 @@ func TestTheWriteAheadLogIsBounded(t *testing.T) {
 	l.checkpoints.Limit = limit
 	const rounds = 4
 	for range rounds * table.CheckpointRows {
-		if err := l.AppendSoon(t.Context(), Row{Event: "e", Path: strings.Repeat("p", row)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.AppendSoon(t.Context(), Row{Event: "e", Path: strings.Repeat("p", row)}))
 	}
 	l.flush(t.Context())
-	info, err := os.Stat(path + "-wal")
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(path + "-wal"))(t)
 	// The size is checked every CheckpointRows rows, and SQLite adds to each row.
 	if most := int64(limit + 2*table.CheckpointRows*row); info.Size() > most {
 		t.Errorf("the write-ahead log has %d bytes after %d rows of %d, want at most %d",

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // OnCommitted gets each row of the log once, in its order, with its number and hash: those of the journal, those that
@@ -14,7 +16,7 @@ func TestEveryCommittedRowIsPassedOnOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	session := NewID()
 	var got []Row
-	l, err := Open(path, Options{Session: session, OnCommitted: func(r Row, fields string) {
+	l := must.Get(Open(path, Options{Session: session, OnCommitted: func(r Row, fields string) {
 		if r.Fields != nil {
 			t.Errorf("row %d has a map, which is the log's", r.Seq)
 		}
@@ -23,35 +25,20 @@ func TestEveryCommittedRowIsPassedOnOnce(t *testing.T) {
 		}
 		r.RequestID = ""
 		got = append(got, r)
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	for _, r := range []Row{
 		{Event: EventSessionStarted, SessionID: session, Source: SourceLauncher, Fields: map[string]any{"pid": 1}},
 		{Event: EventProxyStarted, SessionID: session, Source: SourceConnectTLS, Host: "a.example", RequestID: NewID()},
 		{Event: EventProxyProxied, SessionID: session, Source: SourceConnectTLS, Path: "/\u2028\"", RequestID: NewID()},
 	} {
-		if _, err := l.Append(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.Append(t.Context(), r))(t)
 	}
-	if err := l.AppendSoon(t.Context(),
-		Row{Event: EventSessionEnded, SessionID: session, Source: SourceLauncher}); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	reader, err := OpenReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.AppendSoon(t.Context(),
+		Row{Event: EventSessionEnded, SessionID: session, Source: SourceLauncher}))
+	must.Do(t, l.Close())
+	reader := must.Get(OpenReader(path))(t)
 	defer reader.Close()
-	want, err := reader.List(t.Context(), Filter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(reader.List(t.Context(), Filter{}))(t)
 	if len(want) != 5 || want[4].Event != EventCheckpoint || !reflect.DeepEqual(got, want) {
 		t.Errorf("the rows passed on are\n%+v\nand the log has\n%+v", got, want)
 	}

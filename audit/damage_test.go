@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // damage overwrites a part of a database.
@@ -40,16 +42,11 @@ func damages() []damage {
 
 func (d damage) Apply(t *testing.T, path string) {
 	t.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(path))(t)
 	for _, n := range d.pages(len(raw) / 4096) {
 		d.fill(raw[(n-1)*4096 : n*4096])
 	}
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, raw, 0o600))
 }
 
 // longHistory writes rows, some of which need more than a page.
@@ -66,9 +63,7 @@ func longHistory(t *testing.T, dir string, n int) string {
 		if i%37 == 0 {
 			row.Fields["hosts"] = strings.Repeat("é", 100*i)
 		}
-		if _, err := l.Append(t.Context(), row); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.Append(t.Context(), row))(t)
 	}
 	closeLog(t, l)
 	return path

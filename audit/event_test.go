@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // Filters take events, sources and decisions from the tables; reviewers look them up in the manual.
@@ -23,10 +25,7 @@ func TestEveryConstantHasARowInItsTableAndInTheManual(t *testing.T) {
 	for _, d := range decisionTable {
 		rows["Decision"][string(d.decision)] = d.meaning
 	}
-	manual, err := os.ReadFile("../docs/audit.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	manual := must.Get(os.ReadFile("../docs/audit.md"))(t)
 	for kind, values := range constants(t, "event.go", "internal/chain/events.go") {
 		for _, value := range values {
 			meaning, listed := rows[kind][value]
@@ -55,29 +54,20 @@ func constants(t *testing.T, names ...string) map[string][]string {
 		kind, named := spec.Type.(*ast.Ident)
 		literal, plain := spec.Values[0].(*ast.BasicLit)
 		if named && plain {
-			value, err := strconv.Unquote(literal.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			value := must.Get(strconv.Unquote(literal.Value))(t)
 			found[kind.Name] = append(found[kind.Name], value)
 		}
 		return true
 	}
 	for _, name := range names {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, 0))(t)
 		ast.Inspect(file, visit)
 	}
 	return found
 }
 
 func TestEveryChangeHasThreeEvents(t *testing.T) {
-	manual, err := os.ReadFile("../docs/audit.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	manual := must.Get(os.ReadFile("../docs/audit.md"))(t)
 	for _, c := range Changes() {
 		if c.Done() == "" || !IsEvent(c.Done()) || !IsEvent(c.Started()) || !IsEvent(c.Failed()) {
 			t.Errorf("%s: started %q, done %q, failed %q", c, c.Started(), c.Done(), c.Failed())

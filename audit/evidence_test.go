@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // manipulation is a change of a home that has 20 rows of "mine", and of which an older copy was made after ten.
@@ -54,14 +55,10 @@ func manipulations() []manipulation {
 		{"head removed", func(t *testing.T, home, _ string) { remove(t, home, headName) },
 			chain.ReasonHeadMissing, chain.FoundHeadMissing, "audit.broken: expected row 20"},
 		{"head emptied", func(t *testing.T, home, _ string) {
-			if err := os.Truncate(filepath.Join(home, headName), 0); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Truncate(filepath.Join(home, headName), 0))
 		}, chain.ReasonHeadChanged, "audit.head has no readable line, and had 2", "expected row 20"},
 		{"head cut", func(t *testing.T, home, _ string) {
-			if err := os.Truncate(filepath.Join(home, headName), chain.LineSize); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Truncate(filepath.Join(home, headName), chain.LineSize))
 		}, chain.ReasonHeadChanged, "audit.head has 1 lines, and had 2", "expected row 20"},
 		{"head of another home", other(30, headName), chain.ReasonRowMissing, chain.FoundMissing, "expected row 30"},
 		{"database removed", func(t *testing.T, home, _ string) {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // What an export has is what was hashed, whatever the values of the fields are: structs, text that is no UTF-8,
@@ -37,26 +38,16 @@ func TestAnExportOfAnyFieldsIsVerified(t *testing.T) {
 		"separators":           "\u2028\u2029\u0085\ufeff\ufffd",
 	} {
 		t.Run(name, func(t *testing.T) {
-			log, err := Open(filepath.Join(t.TempDir(), "audit.db"), Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			log := must.Get(Open(filepath.Join(t.TempDir(), "audit.db"), Options{}))(t)
 			defer log.Close()
-			if _, err := log.Append(t.Context(), Row{Event: EventSessionStarted,
-				Fields: map[string]any{"value": value}}); err != nil {
-				t.Fatal(err)
-			}
-			rows, err := log.List(t.Context(), Filter{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Get(log.Append(t.Context(), Row{Event: EventSessionStarted,
+				Fields: map[string]any{"value": value}}))(t)
+			rows := must.Get(log.List(t.Context(), Filter{}))(t)
 			var export bytes.Buffer
 			out := json.NewEncoder(&export)
 			out.SetEscapeHTML(false)
 			for _, r := range rows {
-				if err := out.Encode(r); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, out.Encode(r))
 			}
 			got, err := VerifyExport(strings.NewReader(export.String()), Evidence{})
 			if err != nil || !got.OK {
@@ -77,15 +68,10 @@ func exported(t *testing.T, rows ...Row) string {
 	prev := chain.ZeroHash
 	for _, r := range rows {
 		r.Begin()
-		fields, err := r.AppendFields(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fields := must.Get(r.AppendFields(nil))(t)
 		r.Chain(prev, string(fields))
 		prev = r.Hash
-		if err := out.Encode(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, out.Encode(r))
 	}
 	return lines.String()
 }
@@ -115,10 +101,7 @@ func TestAnExportOfManyKeysIsBounded(t *testing.T) {
 	check := &chain.SignedCheck{Keys: &chain.Keyring{Verified: map[string]bool{}, Keys: note.VerifierList()}}
 	for _, r := range rows {
 		text, _ := r.Fields[chain.CheckpointField].(string)
-		s, err := chain.ParseSignedHead(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(chain.ParseSignedHead(text))(t)
 		check.IsSigned(s, Finding{}, "a head")
 	}
 	more := check.Faults[len(check.Faults)-1].More

@@ -6,16 +6,15 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // BenchmarkFollow measures how much later than they were committed Follow shows the rows of a session that writes 5000
 // a second, and reports the CPU time of a row, the writer's included. It fails if a row is lost or comes twice.
 func BenchmarkFollow(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "audit.db")
-	l, err := Open(path, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	l := must.Get(Open(path, Options{}))(b)
 	const each = 50 // rows in 10 ms
 	rows := max(b.N, each)
 	ctx, stop := context.WithTimeout(b.Context(), 10*time.Minute)
@@ -62,7 +61,5 @@ func BenchmarkFollow(b *testing.B) {
 	slices.Sort(late)
 	b.ReportMetric(float64(late[len(late)/2].Milliseconds()), "median-ms")
 	b.ReportMetric(float64(late[len(late)*99/100].Milliseconds()), "p99-ms")
-	if err := l.Close(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, l.Close())
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // follow is a running Follow.
@@ -99,9 +101,7 @@ func replacements() []replacement {
 			dir := t.TempDir()
 			from := history(t, dir, "other", 30)
 			away(t, home, "")
-			if err := os.Rename(from, filepath.Join(home, databaseName)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(from, filepath.Join(home, databaseName)))
 		}, "was replaced"},
 		{"older copy by rename", func(t *testing.T, home, older string) {
 			replaceFiles(t, older, home, databaseName)
@@ -173,10 +173,7 @@ func TestFollowGoesOnInAReplacedLog(t *testing.T) {
 // have left some there.
 func emptyWAL(t *testing.T, path string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("sqlite", path))(t)
 	defer db.Close()
 	poll(t, "the write-ahead log is not emptied", func() bool {
 		var busy, frames, moved int
@@ -197,9 +194,7 @@ func TestFollowShowsNothingTwiceWhenALogComesBack(t *testing.T) {
 	for _, turn := range []string{"a", "b", "c"} {
 		emptyWAL(t, path)
 		for _, name := range []string{databaseName, headName, witnessName} {
-			if err := os.Rename(filepath.Join(home, name), filepath.Join(away, name)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(filepath.Join(home, name), filepath.Join(away, name)))
 		}
 		remove(t, home, "audit.db-wal", "audit.db-shm")
 		f.noticed("was removed: waiting for a new one")
@@ -220,20 +215,13 @@ func TestFollowWaitsForALogThatCanBeRead(t *testing.T) {
 	rows, _ := all(t, path)
 	f := startFollow(t, path, Filter{})
 	f.until(rows[19].Hash)
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(path))(t)
 	remove(t, home, "audit.db-wal", "audit.db-shm")
-	if err := os.WriteFile(path, bytes.Repeat([]byte("no database "), len(raw)/12), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, bytes.Repeat([]byte("no database "), len(raw)/12), 0o600))
 	if n := f.noticed("audit.db cannot be read"); !IsDamaged(n.Err) {
 		t.Errorf("the notice is %+v, want a damaged database", n)
 	}
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, raw, 0o600))
 	now, _ := all(t, history(t, home, "second", 3))
 	if rows := f.until(now[22].Hash); len(rows) != 3 {
 		t.Errorf("%d rows are shown, want 3", len(rows))
@@ -252,9 +240,7 @@ func TestFollowShowsRowsOfAnEarlierClock(t *testing.T) {
 	defer l.Close()
 	for i := range 2 * followChunk {
 		r := Row{Event: EventProxyProxied, TS: time.Now().Add(-time.Duration(i) * time.Hour), Status: i}
-		if err := l.AppendSoon(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.AppendSoon(t.Context(), r))
 	}
 	l.flush(t.Context())
 	rows, _ := all(t, path)

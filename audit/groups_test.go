@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // groupedLog returns a log of n rows, and these.
@@ -15,15 +16,9 @@ func groupedLog(t *testing.T, n int) (*Log, []Row) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	largeLog(t, path, n)
-	l, err := OpenReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(OpenReader(path))(t)
 	t.Cleanup(func() { closeLog(t, l) })
-	rows, err := l.List(t.Context(), Filter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(l.List(t.Context(), Filter{}))(t)
 	return l, rows
 }
 
@@ -76,10 +71,7 @@ func TestGroupsCountEachRowOnce(t *testing.T) {
 		}
 		for _, n := range []int64{1, 2, 7} {
 			filters := table.Split(Filter{ThroughSeq: int64(len(rows)), NoIntents: !by.Intents}, n)
-			groups, err := l.db.GroupParts(t.Context(), filters, by)
-			if err != nil {
-				t.Fatal(err)
-			}
+			groups := must.Get(l.db.GroupParts(t.Context(), filters, by))(t)
 			if got := counted(t, groups); !maps.Equal(got, want) {
 				t.Errorf("%d parts by %+v have %d groups, want %d", n, by, len(got), len(want))
 			}

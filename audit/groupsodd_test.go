@@ -3,6 +3,8 @@ package audit
 import (
 	"path/filepath"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A row of which a column has what separates columns is counted as any other.
@@ -16,10 +18,7 @@ func TestGroupsCountRowsWithASeparator(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	groups, err := l.Groups(t.Context(), Filter{}, GroupBy{Hosts: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	groups := must.Get(l.Groups(t.Context(), Filter{}, GroupBy{Hosts: true}))(t)
 	want := map[string]int64{"a": 1, "a\x1fb": 2, "c": 1}
 	for _, g := range groups {
 		if g.Rows != want[g.Operation] || g.Redactions != 2*g.Rows || g.Host != "api.example.com" {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // oddValues are texts that a column may have, whatever a session writes: a received evidence file is read too.
@@ -23,10 +24,7 @@ var oddValues = []string{"", "", "a", "b", "a\x1fb", "\x1f", "\x00", "a\x00", "a
 func oddLog(t *testing.T, seed uint64, n int) (*Log, []Row) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.db")
-	l, err := Open(path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(path, Options{}))(t)
 	random := rand.New(rand.NewPCG(seed, 1))
 	values := []string{"", "\x1f"}
 	for _, i := range random.Perm(len(oddValues))[:3] { // few, so that rows differ in little
@@ -54,14 +52,9 @@ func oddLog(t *testing.T, seed uint64, n int) (*Log, []Row) {
 		}
 		group = append(group, r)
 	}
-	if err := l.commit(group, table.Extra{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.commit(group, table.Extra{}))
 	closeLog(t, l)
-	reader, err := OpenReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader := must.Get(OpenReader(path))(t)
 	t.Cleanup(func() { closeLog(t, reader) })
 	rows, err := reader.List(t.Context(), Filter{})
 	if err != nil || len(rows) < n {
@@ -123,20 +116,14 @@ func TestGroupsAreThoseOfASimpleCount(t *testing.T) {
 			{Sessions: []string{"", "\n", `"`}}, {Host: "\x1f"}, {Binding: "é", Reason: "1"}, {Since: middle.TS},
 			{Until: middle.TS, Decision: DecisionRejected}, {Event: EventProxyStarted},
 		} {
-			selected, err := l.List(t.Context(), filter)
-			if err != nil {
-				t.Fatal(err)
-			}
+			selected := must.Get(l.List(t.Context(), filter))(t)
 			for _, by := range []GroupBy{{}, {Intents: true}, {Hosts: true, Intents: true},
 				{Hosts: true, Periods: []time.Time{rows[9].TS, middle.TS}}} {
 				want := groupsOf(selected, by)
 				for _, n := range []int64{1, 4} {
 					f := filter
 					f.ThroughSeq, f.NoIntents = cmp.Or(f.ThroughSeq, int64(len(rows))), !by.Intents
-					got, err := l.db.GroupParts(t.Context(), table.Split(f, n), by)
-					if err != nil {
-						t.Fatal(err)
-					}
+					got := must.Get(l.db.GroupParts(t.Context(), table.Split(f, n), by))(t)
 					if n == 1 && filter.ThroughSeq == 0 {
 						if all, err := l.Groups(t.Context(), filter, by); err != nil || !slices.Equal(all, got) {
 							t.Errorf("Groups(%+v) = %d groups, %v; one part has %d", filter, len(all), err, len(got))
@@ -179,10 +166,7 @@ func TestTooManyHostsAreCountedTogether(t *testing.T) {
 	want := count(groupsOf(rows, GroupBy{}))
 	for _, n := range []int64{1, 5} {
 		filters := table.Split(Filter{ThroughSeq: int64(len(rows)), NoIntents: true}, n)
-		groups, err := l.db.GroupParts(t.Context(), filters, by)
-		if err != nil {
-			t.Fatal(err)
-		}
+		groups := must.Get(l.db.GroupParts(t.Context(), filters, by))(t)
 		others, seen := 0, map[Group]bool{}
 		for _, g := range groups {
 			if g.Host == OtherHosts {
@@ -231,15 +215,9 @@ func TestGroupsOfNumbersFarApart(t *testing.T) {
 	execSQL(t, path, "DROP TRIGGER IF EXISTS events_update")
 	const far = 1<<63 - 1
 	execSQL(t, path, "UPDATE events SET seq = seq + ? WHERE seq > 90", int64(far-200))
-	l, err := OpenReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(OpenReader(path))(t)
 	defer closeLog(t, l)
-	groups, err := l.Groups(t.Context(), Filter{}, GroupBy{Intents: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	groups := must.Get(l.Groups(t.Context(), Filter{}, GroupBy{Intents: true}))(t)
 	rows := int64(0)
 	for _, g := range groups {
 		rows += g.Rows

@@ -9,19 +9,15 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // Each fault of audit.head has a sentence of its own.
 func TestEveryFaultOfAHeadFileIsNamed(t *testing.T) {
 	change := func(f func(raw []byte) []byte) func(*testing.T, string) {
 		return func(t *testing.T, path string) {
-			raw, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, f(raw), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Get(os.ReadFile(path))(t)
+			must.Do(t, os.WriteFile(path, f(raw), 0o600))
 		}
 	}
 	for _, c := range []struct {
@@ -107,10 +103,7 @@ func TestALineOfAnotherFileStays(t *testing.T) {
 	copyFile(t, filepath.Join(other, headName), filepath.Join(dir, headName)) // truncates and writes
 	l.head.Checked, l.head.Behind = time.Time{}, true
 	l.head.Flush()
-	want, err := os.ReadFile(filepath.Join(other, headName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(filepath.Join(other, headName)))(t)
 	if got, err := os.ReadFile(filepath.Join(dir, headName)); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("audit.head is %q, %v; want %q", got, err, want)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // eventually requests checks until ok reports true.
@@ -41,15 +42,10 @@ func TestDamageUnderASessionRefusesIntents(t *testing.T) {
 				_, err := l.Append(t.Context(), Row{Event: EventProxyStarted, Host: "a.example"})
 				return err
 			}
-			if err := intent(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, intent())
 			l.flush(t.Context())
 			execSQL(t, path, "PRAGMA wal_checkpoint(TRUNCATE)")
-			whole, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			whole := must.Get(os.ReadFile(path))(t)
 			d.Apply(t, path)
 			eventually(t, l.health, "requests go on", func() bool { return l.Damage() != nil })
 			var found *DamageError
@@ -59,9 +55,7 @@ func TestDamageUnderASessionRefusesIntents(t *testing.T) {
 			if named := found.Seq > 0; named != (d.pages(10)[0] > 2) {
 				t.Errorf("the error is %v; it names a row: %v", found, named)
 			}
-			if err := os.WriteFile(path, whole, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, whole, 0o600))
 			eventually(t, l.health, "requests do not go on", func() bool { return l.Damage() == nil && intent() == nil })
 			// A report comes a moment after what it reports.
 			first, last := next(t, reports, "the damage is not reported"), next(t, reports, "its end is not reported")
@@ -77,10 +71,7 @@ func TestDamageUnderASessionRefusesIntents(t *testing.T) {
 func TestOutcomesAreCommittedToADamagedLog(t *testing.T) {
 	path := longHistory(t, t.TempDir(), 400)
 	damages()[0].Apply(t, path)
-	l, err := Open(path, Options{Session: NewID()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(path, Options{Session: NewID()}))(t)
 	if err := l.Damage(); !IsDamaged(err) {
 		t.Fatalf("Damage = %v at the start", err)
 	}
@@ -94,23 +85,16 @@ func TestOutcomesAreCommittedToADamagedLog(t *testing.T) {
 // A check is bounded, and successive checks cover every row.
 func TestALookReadsABoundedPartOfTheLog(t *testing.T) {
 	path := longHistory(t, t.TempDir(), 10)
-	l, err := Open(path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(path, Options{}))(t)
 	for i := range 3 * table.HealthChunk {
-		if err := l.AppendSoon(t.Context(), Row{Event: EventProxyProxied, Status: i}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.AppendSoon(t.Context(), Row{Event: EventProxyProxied, Status: i}))
 	}
 	closeLog(t, l)
 	h := table.Health{Path: path}
 	passes := 0
 	for range 8 { // at least a chunk each
 		before := h.Cursor
-		if err := h.ReadPart(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.ReadPart(t.Context()))
 		if h.Cursor < before || h.Cursor == 0 {
 			passes++
 		}
@@ -127,10 +111,7 @@ func TestALookReadsABoundedPartOfTheLog(t *testing.T) {
 func TestDamageBehindTheNewestRowsIsFound(t *testing.T) {
 	path := longHistory(t, t.TempDir(), 400)
 	damage{pages: func(int) []int { return []int{5} }, fill: noise}.Apply(t, path)
-	l, err := Open(path, Options{Session: NewID()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(path, Options{Session: NewID()}))(t)
 	defer l.Close()
 	var found *DamageError
 	eventually(t, l.health, "it is not found", func() bool { return errors.As(l.Damage(), &found) })

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 const databaseName, headName, witnessName = "audit.db", "audit.head", ".audit.witness"
@@ -30,18 +31,13 @@ func history(t testing.TB, dir, session string, n int) string {
 
 func openSession(t testing.TB, path, session string) *Log {
 	t.Helper()
-	l, err := Open(path, Options{Session: session})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(path, Options{Session: session}))(t)
 	return l
 }
 
 func closeLog(t testing.TB, l *Log) {
 	t.Helper()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Close())
 }
 
 func appendNumbered(t testing.TB, l *Log, session string, i int) Row {
@@ -60,37 +56,21 @@ func appendNumbered(t testing.TB, l *Log, session string, i int) Row {
 // all returns every row but those with signed heads, and the report of Verify.
 func all(t testing.TB, path string) ([]Row, Report) {
 	t.Helper()
-	l, err := OpenReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(OpenReader(path))(t)
 	defer l.Close()
-	rows, err := l.List(context.Background(), Filter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(l.List(context.Background(), Filter{}))(t)
 	rows = slices.DeleteFunc(rows, func(r Row) bool { return r.Event == EventCheckpoint })
-	report, err := l.Verify(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := must.Get(l.Verify(context.Background()))(t)
 	return rows, report
 }
 
 // execSQL changes a database without the package, and without its triggers.
 func execSQL(t testing.TB, path, query string, args ...any) {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("sqlite", path))(t)
 	defer db.Close()
-	if _, err := db.Exec(dropTriggers); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Exec(query, args...); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Exec(dropTriggers))(t)
+	must.Get(db.Exec(query, args...))(t)
 }
 
 // dropTriggers is what a person who wants to change a log does first.
@@ -105,10 +85,7 @@ func rechain(t testing.TB, path string, seq int64) {
 		if r.Seq == seq {
 			r.Host = "innocent.example"
 		}
-		fields, err := chain.AppendObject(nil, r.Fields, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fields := must.Get(chain.AppendObject(nil, r.Fields, ""))(t)
 		r.Chain(prev, string(fields))
 		prev = r.Hash
 		execSQL(t, path, "UPDATE events SET host = ?, prev_hash = ?, hash = ? WHERE seq = ?",
@@ -118,13 +95,8 @@ func rechain(t testing.TB, path string, seq int64) {
 
 func copyFile(t testing.TB, from, to string) {
 	t.Helper()
-	raw, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(to, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(from))(t)
+	must.Do(t, os.WriteFile(to, raw, 0o600))
 }
 
 func remove(t testing.TB, dir string, names ...string) {
@@ -149,10 +121,7 @@ func replaceFiles(t testing.TB, from, to string, names ...string) {
 func verifyPath(t testing.TB, path string) Report {
 	t.Helper()
 	if _, err := os.Stat(path); err != nil {
-		report, err := VerifyMissing(path, Evidence{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := must.Get(VerifyMissing(path, Evidence{}))(t)
 		return report
 	}
 	_, report := all(t, path)

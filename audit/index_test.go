@@ -12,6 +12,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // indexedLog writes a log of three blocks and a part of a fourth, and returns its rows. The clock jumps forth and back
@@ -19,10 +20,7 @@ import (
 func indexedLog(t *testing.T, seed uint64) (path string, rows []Row) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "audit.db")
-	l, err := Open(path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(path, Options{}))(t)
 	groups := make(chan []*Row, 64)
 	generate(seed, 3*table.BlockRows+500, groups)
 	close(groups)
@@ -58,10 +56,7 @@ func completeIndex(t *testing.T, path string) {
 
 func openReader(t testing.TB, path string) *Log {
 	t.Helper()
-	l, err := OpenReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(OpenReader(path))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -159,13 +154,8 @@ func checkFilter(t *testing.T, l *Log, rows []Row, f Filter) {
 // damageIndex changes the index of a log.
 func damageIndex(t *testing.T, path string, change func(raw []byte) []byte) {
 	t.Helper()
-	raw, err := os.ReadFile(table.IndexPath(path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(table.IndexPath(path), change(raw), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(table.IndexPath(path)))(t)
+	must.Do(t, os.WriteFile(table.IndexPath(path), change(raw), 0o600))
 }
 
 // TestFiltersSelectTheSameRowsWithAnyIndex is the claim on which everything else rests: whatever the index is, a
@@ -175,10 +165,7 @@ func TestFiltersSelectTheSameRowsWithAnyIndex(t *testing.T) {
 	checkEvery(t, path, rows)
 	completeIndex(t, path)
 	checkEvery(t, path, rows)
-	whole, err := os.ReadFile(table.IndexPath(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(os.ReadFile(table.IndexPath(path)))(t)
 	for _, c := range []struct {
 		name   string
 		change func(raw []byte) []byte
@@ -212,9 +199,7 @@ func TestFiltersSelectTheSameRowsWithAnyIndex(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err := os.WriteFile(table.IndexPath(path), slices.Clone(whole), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(table.IndexPath(path), slices.Clone(whole), 0o600))
 			damageIndex(t, path, c.change)
 			checkReaders(t, path, rows)
 			if report, err := openReader(t, path).Verify(t.Context()); err != nil || !report.OK {
@@ -268,12 +253,7 @@ func TestAnIndexOfAnotherLogIsNotUsed(t *testing.T) {
 			rows = append(rows, *r)
 		}
 	}
-	raw, err := os.ReadFile(table.IndexPath(path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(table.IndexPath(other), raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(table.IndexPath(path)))(t)
+	must.Do(t, os.WriteFile(table.IndexPath(other), raw, 0o600))
 	checkReaders(t, other, rows)
 }

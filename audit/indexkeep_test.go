@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // TestVerifyFindsAnIndexThatHidesRows forges a record: its checksums and its hash fit.
@@ -18,10 +19,7 @@ func TestVerifyFindsAnIndexThatHidesRows(t *testing.T) {
 	path, rows := indexedLog(t, 1)
 	completeIndex(t, path)
 	hidden := rows[table.BlockRows+77]
-	x, err := table.WriteIndex(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(table.WriteIndex(path))(t)
 	b := table.NewIndexBlock(1)
 	if !x.Load(b) {
 		t.Fatal("there is no record")
@@ -34,9 +32,7 @@ func TestVerifyFindsAnIndexThatHidesRows(t *testing.T) {
 	binary.LittleEndian.PutUint32(b.Column(table.MarkID)[4*77:], 0)
 	binary.LittleEndian.PutUint32(b.Column(table.MarkSession)[4*77:], 0)
 	b.Seal(b.Hash)
-	if err := x.Store(b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, x.Store(b))
 	x.Close()
 	l := openReader(t, path)
 	if _, err := l.Get(t.Context(), hidden.ID); !errors.Is(err, ErrNotFound) {
@@ -60,9 +56,7 @@ func TestVerifyFindsAnIndexThatHidesRows(t *testing.T) {
 func TestARowThatComesBackIsListed(t *testing.T) {
 	path, rows := indexedLog(t, 1)
 	l := openTest(t, path)
-	if _, err := l.db.SQL().Exec(dropTriggers + "DELETE FROM events WHERE seq = 5000"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.db.SQL().Exec(dropTriggers + "DELETE FROM events WHERE seq = 5000"))(t)
 	l.db.CatchUp(t.Context())
 	if left, _ := l.db.Unindexed(t.Context()); len(left) > 0 {
 		t.Errorf("the blocks %v have no record, and every reader would try to write it", left)
@@ -116,12 +110,8 @@ func TestTheIndexIsOfTheOwner(t *testing.T) {
 	if _, err := os.Lstat(table.IndexPath(path)); err == nil {
 		t.Error("it was made by a reader")
 	}
-	if err := os.Chown(path, 0, -1); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("elsewhere", table.IndexPath(path)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chown(path, 0, -1))
+	must.Do(t, os.Symlink("elsewhere", table.IndexPath(path)))
 	checkReaders(t, path, rows)
 	if _, err := os.Lstat(filepath.Join(filepath.Dir(path), "elsewhere")); err == nil {
 		t.Error("a link was followed")
@@ -131,9 +121,7 @@ func TestTheIndexIsOfTheOwner(t *testing.T) {
 // TestReadersNeedNoIndex reads a log whose index cannot be a file.
 func TestReadersNeedNoIndex(t *testing.T) {
 	path, rows := indexedLog(t, 1)
-	if err := os.Mkdir(table.IndexPath(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(table.IndexPath(path), 0o700))
 	checkReaders(t, path, rows)
 }
 

@@ -15,42 +15,32 @@ import (
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/audit/internal/journal"
 	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // deadJournal writes n rows as a session that is killed before it folds them, and returns its journal.
 func deadJournal(t testing.TB, path, session string, n int) (file string) {
 	t.Helper()
 	l := openSession(t, path, session)
-	if _, err := l.Append(t.Context(), Row{Event: EventSessionStarted, SessionID: session}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.Append(t.Context(), Row{Event: EventSessionStarted, SessionID: session}))(t)
 	l.timer.Stop()
 	l.armed.Store(true) // no fold begins by itself
 	for i := range n {
 		r := outcomeOf(session, i)
 		r.Host = fmt.Sprintf("hé<&>-%d.example", i) // with escapes
-		if err := l.AppendSoon(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.AppendSoon(t.Context(), r))
 	}
 	// What a kill leaves: the file as it is, without its lock.
-	raw, err := os.ReadFile(l.journal.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(l.journal.Path))(t)
 	file = l.journal.Path
-	if err := os.Rename(file, file+".moved"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(file, file+".moved"))
 	l.health.Close()
 	l.checkpoints.Stop()
 	l.tx.Close()
 	_ = l.db.SQL().Close()
 	_ = l.journal.File.Close()
 	_ = os.Remove(file + ".moved")
-	if err := os.WriteFile(file, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, raw, 0o600))
 	return file
 }
 
@@ -71,10 +61,7 @@ func TestWholeFramesOfAKilledSessionAreFolded(t *testing.T) {
 	path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 	const rows = 3
 	file := deadJournal(t, path, session, rows)
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(file))(t)
 	starts := frameStarts(t, raw)
 	if len(starts) != rows+1 {
 		t.Fatalf("the journal has %d frames, want %d", len(starts)-1, rows)
@@ -95,9 +82,7 @@ func TestWholeFramesOfAKilledSessionAreFolded(t *testing.T) {
 		}
 	}
 	half := starts[2] + 40 // in the third frame
-	if err := os.WriteFile(file, append(raw[:half:half], make([]byte, len(raw)-half)...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, append(raw[:half:half], make([]byte, len(raw)-half)...), 0o600))
 	for range 2 {
 		closeLog(t, openSession(t, path, ""))
 	}
@@ -128,10 +113,7 @@ func TestAJournalIsFoldedOnce(t *testing.T) {
 	for _, known := range []bool{true, false} { // to the database
 		path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 		file := deadJournal(t, path, session, 700) // more than one transaction
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(os.ReadFile(file))(t)
 		for range 3 {
 			var folding sync.WaitGroup
 			for range 4 {
@@ -170,9 +152,7 @@ func TestAClockThatIsSetBackIsMarkedInAJournal(t *testing.T) {
 	for _, at := range []time.Duration{0, time.Hour, 30 * time.Minute, time.Hour} {
 		r := outcomeOf(session, 1)
 		r.TS = now.Add(at)
-		if _, err := l.Append(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.Append(t.Context(), r))(t)
 	}
 	closeLog(t, l)
 	rows, report := all(t, path)
@@ -237,12 +217,8 @@ func TestARowAllocatesItsID(t *testing.T) {
 	l.armed.Store(true) // the fold is not the request's
 	n := testing.AllocsPerRun(200, func() {
 		r.ID = ""
-		if _, err := l.Append(context.Background(), r); err != nil {
-			t.Fatal(err)
-		}
-		if err := l.AppendSoon(context.Background(), r); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.Append(context.Background(), r))(t)
+		must.Do(t, l.AppendSoon(context.Background(), r))
 	})
 	if n > 2*2 {
 		t.Errorf("two rows are %v allocations, want at most 4", n)

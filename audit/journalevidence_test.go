@@ -11,6 +11,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/audit/internal/journal"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A bit that was flipped anywhere is found: the rows before it are in the log, and the rest is kept as evidence.
@@ -18,10 +19,7 @@ func TestAFlippedBitOfAJournalIsEvidence(t *testing.T) {
 	path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 	const rows = 3
 	file := deadJournal(t, path, session, rows)
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(file))(t)
 	starts := frameStarts(t, raw)
 	for at := journal.Start; at < starts[rows]; at++ {
 		flipped := bytes.Clone(raw)
@@ -39,9 +37,7 @@ func TestAFlippedBitOfAJournalIsEvidence(t *testing.T) {
 		}
 	}
 	raw[starts[1]+100] ^= 4
-	if err := os.WriteFile(file, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, raw, 0o600))
 	for range 2 { // reported once
 		closeLog(t, openSession(t, path, ""))
 	}
@@ -64,14 +60,9 @@ func TestAForeignJournalIsKeptAside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), databaseName)
 	for _, at := range []int{2, journal.MarkAt + 3, journal.Start - 5} {
 		file := deadJournal(t, path, NewID(), 2)
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(os.ReadFile(file))(t)
 		raw[at] ^= 1
-		if err := os.WriteFile(file, raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, raw, 0o600))
 		closeLog(t, openSession(t, path, ""))
 		rows, _ := all(t, path)
 		last := rows[len(rows)-1]
@@ -88,9 +79,7 @@ func TestAForeignJournalIsKeptAside(t *testing.T) {
 func TestAMissingJournalOfAKilledSessionIsReported(t *testing.T) {
 	path := filepath.Join(t.TempDir(), databaseName)
 	file := deadJournal(t, path, NewID(), 2)
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(file))
 	for range 2 {
 		closeLog(t, openSession(t, path, ""))
 	}
@@ -150,9 +139,7 @@ func TestAJournalThatIsChangedUnderItsSessionIsReported(t *testing.T) {
 					return errors.Join(err, f.Close())
 				}
 			}
-			if err := c.do(l.journal.Path); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.do(l.journal.Path))
 			l.flush(t.Context())
 			if r := next(t, reported, "the report"); r.Reason != chain.ReasonJournalChanged || r.Fields["file"] != name {
 				t.Errorf("reported: %+v", r)

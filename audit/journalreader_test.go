@@ -3,6 +3,8 @@ package audit
 import (
 	"path/filepath"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A reader lacks nothing of running sessions, nor of one that was killed.
@@ -14,10 +16,7 @@ func TestAReaderSeesWhatIsInJournals(t *testing.T) {
 	defer l.Close()
 	for i := range 100 {
 		want := appendNumbered(t, l, session, i)
-		reader, err := OpenReader(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		reader := must.Get(OpenReader(path))(t)
 		got, err := reader.Get(t.Context(), want.ID)
 		if err != nil || got.Host != want.Host || reader.Unfolded() != 0 {
 			t.Fatalf("Get = %+v, %v; %d rows are not folded", got, err, reader.Unfolded())
@@ -36,10 +35,7 @@ func TestAReaderOfALogThatCannotBeWrittenCountsWhatItLacks(t *testing.T) {
 	deadJournal(t, path, NewID(), 5)
 	refuse(t, path, "1")
 	for range 2 {
-		reader, err := OpenReader(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		reader := must.Get(OpenReader(path))(t)
 		report, err := reader.Verify(t.Context())
 		if reader.Unfolded() != 5 || err != nil || !report.OK || report.Spilled != 5 {
 			t.Errorf("%d rows are not folded, Verify = %+v, %v; want 5", reader.Unfolded(), report, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit/internal/journal"
 	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // On a full disk no intent is accepted; what has begun is, and the end of the session to the last byte.
@@ -52,9 +53,7 @@ func TestAFullDiskTakesWhatHasBegun(t *testing.T) {
 		t.Errorf("%d outcomes are kept", outcomes)
 	}
 	ended := Row{Event: EventSessionEnded, SessionID: session, Source: SourceLauncher}
-	if err := l.AppendSoon(t.Context(), ended); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.AppendSoon(t.Context(), ended))
 	if j.Written > sealed {
 		t.Errorf("%d bytes are written to %d that are allocated", j.Written, sealed)
 	}
@@ -79,9 +78,7 @@ func TestUnfoldedRowsAreBounded(t *testing.T) {
 	intent := outcomeOf(session, 1)
 	intent.Event, intent.Decision = EventProxyStarted, ""
 	for range 2000 {
-		if _, err := l.Append(t.Context(), intent); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.Append(t.Context(), intent))(t)
 	}
 	l.flush(t.Context())
 	l.journal.FoldFirst = 1 << 30
@@ -105,9 +102,7 @@ func TestALongSessionsJournalIsBounded(t *testing.T) {
 	defer l.Close()
 	for i := range 20 {
 		for range 300 {
-			if err := l.AppendSoon(t.Context(), outcomeOf(session, i)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.AppendSoon(t.Context(), outcomeOf(session, i)))
 		}
 		l.flush(t.Context())
 	}
@@ -122,9 +117,7 @@ func TestOnlyTheFilesOfEndedSessionsAreAdopted(t *testing.T) {
 	path := filepath.Join(dir, databaseName)
 	l := openSession(t, path, NewID())
 	killed := filepath.Join(dir, journal.Prefix+NewID()+"-"+NewID())
-	if err := os.WriteFile(killed, make([]byte, 64<<10), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(killed, make([]byte, 64<<10), 0o600))
 	closeLog(t, openSession(t, path, ""))
 	if _, err := os.Stat(killed); !os.IsNotExist(err) {
 		t.Errorf("the file of a killed session is left: %v", err)

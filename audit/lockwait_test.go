@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // locked is a lock that a writer needs, held as by another process.
@@ -23,24 +25,13 @@ type locked struct {
 func lockedHomes() []locked {
 	return []locked{
 		{"the database", func(t *testing.T, home string) func() {
-			db, err := sql.Open("sqlite", filepath.Join(home, databaseName)+"?_txlock=immediate")
-			if err != nil {
-				t.Fatal(err)
-			}
-			tx, err := db.Begin()
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := must.Get(sql.Open("sqlite", filepath.Join(home, databaseName)+"?_txlock=immediate"))(t)
+			tx := must.Get(db.Begin())(t)
 			return func() { _, _ = tx.Rollback(), db.Close() }
 		}},
 		{"audit.head before the first row", func(t *testing.T, home string) func() {
-			f, err := os.OpenFile(filepath.Join(home, headName), os.O_RDWR|os.O_CREATE, 0o600)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-				t.Fatal(err)
-			}
+			f := must.Get(os.OpenFile(filepath.Join(home, headName), os.O_RDWR|os.O_CREATE, 0o600))(t)
+			must.Do(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 			return func() { _ = f.Close() }
 		}},
 	}
@@ -141,9 +132,7 @@ func TestTheLastCommitWaitsForALock(t *testing.T) {
 		t.Fatalf("Append = %v", err)
 	}
 	l.lockWait.Long = time.Hour
-	if err := l.AppendSoon(t.Context(), Row{Event: EventProxyProxied, Path: strings.Repeat("/", 9)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.AppendSoon(t.Context(), Row{Event: EventProxyProxied, Path: strings.Repeat("/", 9)}))
 	closed := make(chan error, 1)
 	go func() { closed <- l.Close() }()
 	poll(t, "Close does not begin its last commit", l.lockWait.Last.Load)

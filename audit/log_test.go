@@ -12,14 +12,13 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func openTest(t testing.TB, path string) *Log {
 	t.Helper()
-	l, err := Open(path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(path, Options{}))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -27,10 +26,7 @@ func openTest(t testing.TB, path string) *Log {
 func appendTest(t testing.TB, l *Log, event Event) Row {
 	t.Helper()
 	row := Row{Event: event, SessionID: "s", Host: "<h&>", Fields: map[string]any{"n": 1, "b": "<x>"}}
-	r, err := l.Append(context.Background(), row)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(l.Append(context.Background(), row))(t)
 	return r
 }
 
@@ -38,10 +34,7 @@ func TestARowIsThereWhenAppendReturns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	l := openTest(t, path)
 	want := appendTest(t, l, EventProxyStarted)
-	reader, err := OpenReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader := must.Get(OpenReader(path))(t)
 	defer reader.Close()
 	got, err := reader.Get(context.Background(), want.ID)
 	if err != nil || got.Hash != want.Hash || got.Host != "<h&>" || got.Fields["b"] != "<x>" {
@@ -73,13 +66,8 @@ func TestTamperingIsFoundAndNamed(t *testing.T) {
 				appendTest(t, l, EventProxyProxied)
 			}
 			l.flush(t.Context())
-			db, err := sql.Open("sqlite", path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := db.Exec(dropTriggers + c.sql); err != nil {
-				t.Fatal(err)
-			}
+			db := must.Get(sql.Open("sqlite", path))(t)
+			must.Get(db.Exec(dropTriggers + c.sql))(t)
 			db.Close()
 			report, err := l.Verify(context.Background())
 			if err != nil || report.OK || report.BrokenSeq != c.seq || !strings.Contains(report.Why, c.why) {
@@ -94,17 +82,13 @@ func TestAFullDiskIsUnavailableAndRecovers(t *testing.T) {
 	l := openTest(t, path)
 	appendTest(t, l, EventSessionStarted)
 	l.db.SQL().SetMaxOpenConns(1) // the pragma is a connection's, and the writer holds one
-	if err := l.tx.Conn.Exec("PRAGMA max_page_count = 1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.tx.Conn.Exec("PRAGMA max_page_count = 1"))
 	big := map[string]any{"x": strings.Repeat("y", 100_000)}
 	_, err := l.Append(context.Background(), Row{Event: EventProxyStarted, Fields: big})
 	if !errors.Is(err, ErrUnavailable) {
 		t.Fatalf("Append on a full disk = %v, want ErrUnavailable", err)
 	}
-	if _, err := l.db.SQL().Exec("PRAGMA max_page_count = 1073741823"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.db.SQL().Exec("PRAGMA max_page_count = 1073741823"))(t)
 	l.db.SQL().SetMaxOpenConns(4)
 	appendTest(t, l, EventProxyStarted)
 	if report, err := l.Verify(context.Background()); err != nil || !report.OK || report.Rows != 2 {
@@ -163,14 +147,8 @@ func TestARowIsFoundByItsID(t *testing.T) {
 		if i > 200 {
 			at = at.Add(-2 * time.Hour)
 		}
-		id, err := ulid.New(ulid.Timestamp(at), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := l.Append(t.Context(), Row{ID: id.String(), TS: at, Event: "e"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must.Get(ulid.New(ulid.Timestamp(at), rand.Reader))(t)
+		r := must.Get(l.Append(t.Context(), Row{ID: id.String(), TS: at, Event: "e"}))(t)
 		ids = append(ids, r.ID)
 	}
 	for i, id := range ids {
@@ -193,20 +171,14 @@ func TestADatabaseReplacedByGarbageIsUnavailableAndRecovers(t *testing.T) {
 	for _, f := range []string{"", "-wal", "-shm"} {
 		_ = os.Remove(path + f)
 	}
-	if err := os.WriteFile(path, []byte(strings.Repeat("this is no database. ", 500)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.AppendSoon(t.Context(), Row{Event: "soon"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(strings.Repeat("this is no database. ", 500)), 0o600))
+	must.Do(t, l.AppendSoon(t.Context(), Row{Event: "soon"}))
 	for range 3 {
 		if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !errors.Is(err, ErrUnavailable) {
 			t.Fatalf("Append = %v, want ErrUnavailable", err)
 		}
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path))
 	appendTest(t, l, EventProxyStarted)
 	rows, err := l.List(t.Context(), Filter{})
 	if err != nil || len(rows) != 3 || rows[0].Event != EventBroken || rows[1].Event != "soon" {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // BenchmarkReaders measures readers of a large log in CPU time. AILERON_BENCH_ROWS is the number of its rows (20000 if
@@ -39,10 +40,7 @@ func benchLog(b *testing.B) (l *Log, n int) {
 	if _, err := os.Stat(path); err != nil {
 		largeLog(b, path, n)
 	}
-	l, err := OpenReader(path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	l = must.Get(OpenReader(path))(b)
 	return l, n
 }
 
@@ -142,9 +140,7 @@ func measure(b *testing.B, name string, f func() error) {
 		b.ReportAllocs()
 		before := cpuTime(b)
 		for b.Loop() {
-			if err := f(); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, f())
 		}
 		b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N)/1e6, "cpu-ms/op")
 	})
@@ -153,9 +149,7 @@ func measure(b *testing.B, name string, f func() error) {
 // cpuTime is the CPU time that the process has used.
 func cpuTime(t testing.TB) time.Duration {
 	var used unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Getrusage(unix.RUSAGE_SELF, &used))
 	return time.Duration(unix.TimevalToNsec(used.Utime) + unix.TimevalToNsec(used.Stime))
 }
 
@@ -172,30 +166,21 @@ func rowAt(t testing.TB, l *Log, seq int64) Row {
 // their outcomes, and 2 % denials on hosts that occur once.
 func largeLog(t testing.TB, path string, n int) {
 	t.Helper()
-	l, err := Open(path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(path, Options{}))(t)
 	defer closeLog(t, l)
 	rows := make(chan []*Row, 4)
 	go func() { defer close(rows); generate(1, n, rows) }()
 	for group := range rows {
-		if err := l.commit(group, table.Extra{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.commit(group, table.Extra{}))
 	}
 }
 
 // mustWrite commits a group in one transaction, and no signed head.
 func (l *Log) mustWrite(t testing.TB, group []*Row) {
 	t.Helper()
-	if err := l.ready(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.ready())
 	l.tx.Signer = nil
-	if err := l.commit(group, table.Extra{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.commit(group, table.Extra{}))
 }
 
 // generate sends n rows in groups, others for each seed.

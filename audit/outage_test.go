@@ -9,6 +9,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/audit/internal/journal"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // outages returns options that report outages, and where they are reported.
@@ -22,18 +23,13 @@ func TestALogThatCanBeWrittenAgainGetsTheRowsOfItsSession(t *testing.T) {
 	path := filepath.Join(t.TempDir(), databaseName)
 	session := NewID()
 	opts, seen := outages(session)
-	l, err := Open(path, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(path, opts))(t)
 	appendNumbered(t, l, session, 0)
 	l.flush(t.Context())
 	refuse(t, path, "1")
 	row := outcomeOf(session, 1)
 	row.ID = NewID()
-	if err := l.AppendSoon(t.Context(), row); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.AppendSoon(t.Context(), row))
 	if o := next(t, seen, "the outage"); o.Over || o.Err == nil {
 		t.Errorf("outage %+v", o)
 	}
@@ -79,15 +75,10 @@ func TestADeferredRowIsRetriedByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		session := NewID()
 		opts, seen := outages(session)
-		l, err := Open(path, opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(Open(path, opts))(t)
 		defer l.Close()
 		refuse(t, path, "1")
-		if err := l.AppendSoon(t.Context(), outcomeOf(session, 1)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.AppendSoon(t.Context(), outcomeOf(session, 1)))
 		<-time.After(2 * journal.FoldDelay) // on the clock of the bubble
 		admit(t, path)
 		<-time.After(2 * retryEvery)
@@ -103,27 +94,20 @@ func TestAnOutageWithPausesIsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		session := NewID()
 		opts, seen := outages(session)
-		l, err := Open(path, opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(Open(path, opts))(t)
 		defer l.Close()
 		denial := outcomeOf(session, 1)
 		denial.Event, denial.Decision = EventSandboxRejected, DecisionRejected
 		const pauses = 20
 		for range pauses {
 			refuse(t, path, "1")
-			if err := l.AppendSoon(t.Context(), outcomeOf(session, 2)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.AppendSoon(t.Context(), outcomeOf(session, 2)))
 			l.flush(t.Context())
 			if _, err := l.Append(t.Context(), denial); err == nil {
 				t.Fatal("a denial is accepted while rows cannot be committed")
 			}
 			admit(t, path)
-			if _, err := l.Append(t.Context(), denial); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(l.Append(t.Context(), denial))(t)
 			<-time.After(retryEvery / 10) // on the clock of the bubble
 		}
 		<-time.After(3 * retryEvery)
@@ -144,16 +128,12 @@ func TestTheNumberOfRefusedRequestsOutlivesTheSession(t *testing.T) {
 	appendNumbered(t, l, session, 0)
 	l.flush(t.Context())
 	refuse(t, path, "1")
-	if err := l.AppendSoon(t.Context(), outcomeOf(session, 1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.AppendSoon(t.Context(), outcomeOf(session, 1)))
 	l.flush(t.Context())
 	for range 3 {
 		_, _ = l.Append(t.Context(), Row{Event: EventSandboxRejected, Decision: DecisionRejected, SessionID: session})
 	}
-	if err := l.AppendSoon(t.Context(), Row{Event: EventSessionEnded, SessionID: session}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.AppendSoon(t.Context(), Row{Event: EventSessionEnded, SessionID: session}))
 	var lost *LostError
 	if err := l.Close(); !errors.As(err, &lost) || lost.Kept != 3 || lost.Lost != 0 || lost.Refused != 0 {
 		t.Fatalf("Close = %v", err)

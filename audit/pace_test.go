@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // After a database has twice accepted no row, no further one is tried before the pause is over, however many requests
@@ -14,17 +15,12 @@ import (
 func TestRowsThatNoDatabaseAcceptsAreNotTriedAllTheTime(t *testing.T) {
 	path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 	outages := make(chan Outage, 16)
-	l, err := Open(path, Options{Session: session, OnOutage: func(o Outage) { outages <- o }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(path, Options{Session: session, OnOutage: func(o Outage) { outages <- o }}))(t)
 	appendNumbered(t, l, session, 0)
 	l.flush(t.Context())
 	refuse(t, path, "1")
 	for i := range 20 {
-		if err := l.AppendSoon(t.Context(), outcomeOf(session, i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.AppendSoon(t.Context(), outcomeOf(session, i)))
 	}
 	var before *table.Writer
 	whileIdle(t, l, func() { before = l.tx })
@@ -67,9 +63,7 @@ func TestRowsThatNoDatabaseAcceptsAreNotTriedAllTheTime(t *testing.T) {
 func TestTheEndOfASessionDoesNotWaitForThePause(t *testing.T) {
 	path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 	l := openSession(t, path, session)
-	if err := l.AppendSoon(t.Context(), outcomeOf(session, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.AppendSoon(t.Context(), outcomeOf(session, 0)))
 	whileIdle(t, l, func() { l.pace = pace{next: time.Now().Add(time.Hour), err: table.ErrDamaged} })
 	closeLog(t, l)
 	if rows, _ := all(t, path); len(rows) != 1 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // TestHelperWriter is run as a process that writes 300 rows in each of four goroutines or, with AUDIT_HELPER_ENDLESS,
@@ -54,13 +55,8 @@ func startWriter(t testing.TB, path string, env ...string) (*exec.Cmd, *bufio.Sc
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestHelperWriter$", "-test.v")
 	cmd.Env = append(append(os.Environ(), "AUDIT_HELPER_WRITER="+path), env...)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	return cmd, bufio.NewScanner(out)
 }
 
@@ -182,10 +178,7 @@ func TestAKillIsNoBreach(t *testing.T) {
 // BenchmarkAppendAfterAPause compares the log with what is known of it before every row, as for requests more than
 // groupDelay apart.
 func BenchmarkAppendAfterAPause(b *testing.B) {
-	l, err := Open(filepath.Join(b.TempDir(), databaseName), Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	l := must.Get(Open(filepath.Join(b.TempDir(), databaseName), Options{}))(b)
 	defer l.Close()
 	for b.Loop() {
 		whileIdle(b, l, func() { l.attested, l.head.Written = time.Time{}, time.Time{} })

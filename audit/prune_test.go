@@ -11,6 +11,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // prune removes the rows before a time, as the command does.
@@ -43,10 +44,7 @@ func agedHome(t testing.TB) (home, kept string, second time.Time) {
 // mustPrune prunes, and wants a log that verifies.
 func mustPrune(t testing.TB, path string, q PruneQuery) PrunePlan {
 	t.Helper()
-	plan, err := prune(t, path, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(prune(t, path, q))(t)
 	if report := verifyPath(t, path); !report.OK {
 		t.Fatalf("after a prune of %+v Verify = %+v", plan, report)
 	}
@@ -110,9 +108,7 @@ func TestRowsOfSessionsThatRunAreNotPruned(t *testing.T) {
 	}
 	id := NewID()
 	l := openSession(t, path, id)
-	if _, err := l.Append(t.Context(), Row{Event: EventSessionStarted, SessionID: id}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.Append(t.Context(), Row{Event: EventSessionStarted, SessionID: id}))(t)
 	start := rowAt(t, l, mustNewest(t, l))
 	if plan := mustPrune(t, path, PruneQuery{Before: far}); plan.Session != id || plan.Last != start.Seq-1 {
 		t.Errorf("a session with a journal: the plan is %+v; it began with row %d", plan, start.Seq)
@@ -132,10 +128,7 @@ func TestRowsOfSessionsThatRunAreNotPruned(t *testing.T) {
 
 func mustNewest(t testing.TB, l *Log) int64 {
 	t.Helper()
-	newest, err := l.db.Newest(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	newest := must.Get(l.db.Newest(t.Context()))(t)
 	return newest.Seq
 }
 
@@ -212,14 +205,9 @@ func TestAPruneThatIsKilledBeforeItsHeadIsWritten(t *testing.T) {
 func TestAPruneThatWasKilledIsFinished(t *testing.T) {
 	home, kept, second := agedHome(t)
 	path := filepath.Join(home, databaseName)
-	plan, err := openReader(t, path).PlanPrune(t.Context(), PruneQuery{Before: second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(openReader(t, path).PlanPrune(t.Context(), PruneQuery{Before: second}))(t)
 	l := openSession(t, path, "")
-	if _, err := l.commitPruned(t.Context(), plan, 200); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.commitPruned(t.Context(), plan, 200))(t)
 	closeLog(t, l)
 	for range 2 {
 		report := verifyWith(t, path, Evidence{Heads: kept})
@@ -235,14 +223,9 @@ func TestAPruneThatWasKilledIsFinished(t *testing.T) {
 	}
 	// The same with further rows that are old.
 	later := time.Now()
-	plan, err = openReader(t, path).PlanPrune(t.Context(), PruneQuery{Before: later})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan = must.Get(openReader(t, path).PlanPrune(t.Context(), PruneQuery{Before: later}))(t)
 	l = openSession(t, path, "")
-	if _, err := l.commitPruned(t.Context(), plan, 650); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.commitPruned(t.Context(), plan, 650))(t)
 	closeLog(t, l)
 	history(t, home, "last", 2)
 	end := mustPrune(t, path, PruneQuery{Before: time.Now().Add(time.Hour)})
@@ -285,9 +268,7 @@ func TestRowsThatDoNotVerifyAreNotPruned(t *testing.T) {
 			l := openSession(t, path, "")
 			r := Row{Event: EventBroken, Reason: chain.ReasonJournalChanged, TS: time.Unix(1, 0),
 				Fields: map[string]any{"file": "f"}}
-			if _, err := l.Append(t.Context(), r); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(l.Append(t.Context(), r))(t)
 			closeLog(t, l)
 		}, "audit.broken: f is not what its session wrote"},
 		{"a row edited that stays", func(t *testing.T, _, path string) {
@@ -370,24 +351,15 @@ func TestALogThatWasPrunedIsVerified(t *testing.T) {
 func signedHeadOfRow(t testing.TB, home string, seq int64) string {
 	t.Helper()
 	path := filepath.Join(home, databaseName)
-	k, err := chain.ReadKey(chain.KeyPath(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(chain.ReadKey(chain.KeyPath(path)))(t)
 	h := chain.Head{Seq: seq}
 	if seq == 602 {
-		first, err := openReader(t, path).db.First(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(openReader(t, path).db.First(t.Context()))(t)
 		h.Hash = first.Hash
 	} else {
 		h.Hash = rowAt(t, openReader(t, path), seq).Hash
 	}
-	signed, err := k.Sign(h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signed := must.Get(k.Sign(h))(t)
 	return signed
 }
 
@@ -395,10 +367,7 @@ func signedHeadOfRow(t testing.TB, home string, seq int64) string {
 func TestAPlanThatIsOutdated(t *testing.T) {
 	home, _, second := agedHome(t)
 	path := filepath.Join(home, databaseName)
-	plan, err := openReader(t, path).PlanPrune(t.Context(), PruneQuery{Before: second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(openReader(t, path).PlanPrune(t.Context(), PruneQuery{Before: second}))(t)
 	mustPrune(t, path, PruneQuery{Before: time.Now().Add(time.Hour)})
 	before, _ := all(t, path)
 	l := openSession(t, path, "")
@@ -444,9 +413,7 @@ func TestAPruneGivesSpaceBack(t *testing.T) {
 	path, rows := indexedLog(t, 1)
 	completeIndex(t, path)
 	last := rows[len(rows)-1]
-	if _, err := prune(t, path, PruneQuery{Before: last.TS.Add(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(prune(t, path, PruneQuery{Before: last.TS.Add(time.Hour)}))(t)
 	raw, err := os.ReadFile(table.IndexPath(path))
 	if err != nil || strings.Trim(string(raw[table.BlockAt(0):table.BlockAt(1)]), "\x00") != "" {
 		t.Errorf("the index has a record of rows that are gone: %v", err)
@@ -491,9 +458,7 @@ func TestReadersOfALogThatWasPruned(t *testing.T) {
 func copySigned(t *testing.T, from string) (home string) {
 	t.Helper()
 	home = t.TempDir()
-	if err := os.Mkdir(filepath.Join(home, "vault"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(home, "vault"), 0o700))
 	for _, name := range signedFiles {
 		copyFile(t, filepath.Join(from, name), filepath.Join(home, name))
 	}

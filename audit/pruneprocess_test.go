@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // TestHelperPruner is run as a process that prunes the rows before a time.
@@ -21,19 +22,11 @@ func TestHelperPruner(t *testing.T) {
 	if path == "" {
 		return // other tests start it
 	}
-	before, err := time.Parse(chain.TimeFormat, os.Getenv("AUDIT_HELPER_BEFORE"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := openReader(t, path).PlanPrune(t.Context(), PruneQuery{Before: before})
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(time.Parse(chain.TimeFormat, os.Getenv("AUDIT_HELPER_BEFORE")))(t)
+	plan := must.Get(openReader(t, path).PlanPrune(t.Context(), PruneQuery{Before: before}))(t)
 	fmt.Println("planned", plan.Last)
 	l := openSession(t, path, "")
-	if _, err := l.Prune(t.Context(), plan, func(n int64) { fmt.Println("removed", n) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.Prune(t.Context(), plan, func(n int64) { fmt.Println("removed", n) }))(t)
 	_, _ = l.Shrink(t.Context())
 	closeLog(t, l)
 	fmt.Println("done")
@@ -45,13 +38,8 @@ func startPruner(t testing.TB, path string, before time.Time) (*exec.Cmd, *bufio
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestHelperPruner$", "-test.v")
 	cmd.Env = append(os.Environ(), "AUDIT_HELPER_PRUNER="+path,
 		"AUDIT_HELPER_BEFORE="+before.UTC().Format(chain.TimeFormat))
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "planned") {
 		continue
@@ -69,17 +57,12 @@ func TestAPruneIsKilledAtAnyMoment(t *testing.T) {
 	if err != nil || plan.Last < 2*pruneRows {
 		t.Fatalf("the plan is %+v, %v; want three parts", plan, err)
 	}
-	stays, err := openReader(t, base).List(t.Context(), Filter{AfterSeq: plan.Last})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stays := must.Get(openReader(t, base).List(t.Context(), Filter{AfterSeq: plan.Last}))(t)
 	files := append([]string{"audit.checkpoints", "vault/audit.key"}, databaseName, headName, witnessName)
 	for round := range 6 {
 		dir := t.TempDir()
 		path := filepath.Join(dir, databaseName)
-		if err := os.Mkdir(filepath.Join(dir, "vault"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(dir, "vault"), 0o700))
 		for _, name := range files {
 			copyFile(t, filepath.Join(home, name), filepath.Join(dir, name))
 		}
@@ -145,27 +128,16 @@ func TestALockedLogIsNotPruned(t *testing.T) {
 	impatient(t, &chain.BusyTimeout)
 	home, _, second := agedHome(t)
 	path := filepath.Join(home, databaseName)
-	plan, err := openReader(t, path).PlanPrune(t.Context(), PruneQuery{Before: second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(openReader(t, path).PlanPrune(t.Context(), PruneQuery{Before: second}))(t)
 	l := openSession(t, path, "")
 	l.lockWait.Last.Store(true) // it waits for no lock at length
-	db, err := sql.Open("sqlite", path+"?_txlock=immediate")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("sqlite", path+"?_txlock=immediate"))(t)
 	defer db.Close()
-	tx, err := db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must.Get(db.Begin())(t)
 	if _, err := l.Prune(t.Context(), plan, nil); !IsLocked(err) {
 		t.Errorf("Prune = %v, want that it is locked", err)
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Rollback())
 	_ = l.Close()
 	if report := verifyPath(t, path); !report.OK || report.Rows != 1205 || report.Pruned != nil {
 		t.Errorf("Verify = %+v", report)

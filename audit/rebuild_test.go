@@ -10,22 +10,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ALRubinger/aileron/audit"
-
 	"golang.org/x/sys/unix"
 
+	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/audit/rebuild"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func idle() error { return nil }
 
 func recoverLog(t *testing.T, path string) rebuild.Recovery {
 	t.Helper()
-	done, err := rebuild.Recover(t.Context(), path, audit.Options{}, idle)
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := must.Get(rebuild.Recover(t.Context(), path, audit.Options{}, idle))(t)
 	return done
 }
 
@@ -44,10 +41,7 @@ func TestRecoverCopiesEveryReadableRow(t *testing.T) {
 			audit.ReplaceFiles(t, home, dir, "audit.db", "audit.head", ".audit.witness")
 			path := filepath.Join(dir, "audit.db")
 			d.Apply(t, path)
-			old, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			old := must.Get(os.ReadFile(path))(t)
 			done := recoverLog(t, path)
 			if !done.Needed || done.Rows+done.Lost != 400 || (done.Lost == 0) != d.Spares || done.Lost > 40 {
 				t.Fatalf("Recover = %+v", done)
@@ -155,13 +149,8 @@ func TestRecoverLeavesALogInUseAlone(t *testing.T) {
 	if !errors.Is(err, rebuild.ErrInUse) {
 		t.Errorf("Recover = %v, want %v", err, rebuild.ErrInUse)
 	}
-	other, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Flock(int(other.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(os.Open(filepath.Dir(path)))(t)
+	must.Do(t, unix.Flock(int(other.Fd()), unix.LOCK_EX))
 	if _, err := rebuild.Recover(t.Context(), path, audit.Options{}, idle); !errors.Is(err, rebuild.ErrInUse) {
 		t.Errorf("beside another recovery: Recover = %v, want %v", err, rebuild.ErrInUse)
 	}
@@ -183,9 +172,7 @@ func TestRecoverAfterAnInterruptedRecovery(t *testing.T) {
 			func() error { _ = os.Remove(path + "-wal"); return nil },
 		}
 		for _, do := range steps[:step+1] {
-			if err := do(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, do())
 		}
 		done := recoverLog(t, path)
 		kept, _ := filepath.Glob(path + ".damaged-*")
@@ -201,14 +188,9 @@ func TestALogThatWasPrunedIsRecovered(t *testing.T) {
 	path := filepath.Join(home, "audit.db")
 	audit.MustPrune(t, path, audit.PruneQuery{Before: second})
 	audit.ExecSQL(t, path, "PRAGMA wal_checkpoint(TRUNCATE)") // readers of this test are still open
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(path))(t)
 	copy(raw[4096:], strings.Repeat("x", 4096)) // the root of the table
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, raw, 0o600))
 	done, err := rebuild.Recover(t.Context(), path, audit.Options{}, idle)
 	if err != nil || !done.Needed {
 		t.Fatalf("Recover = %+v, %v", done, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // Times are stored as the time package formats them.
@@ -48,10 +49,7 @@ func TestTheCanonicalRowIsPlainJSON(t *testing.T) {
 		r.TS = time.Unix(int64(n), int64(n)).UTC()
 		m := map[string]any{name: value, "n": n, "list": []string{value}, "none": []string(nil), "int64": int64(n),
 			"yes": true}
-		fields, err := chain.AppendObject(nil, m, value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fields := must.Get(chain.AppendObject(nil, m, value))(t)
 		readable := func(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
 		delete(m, name)
 		m["list"], m[readable(name)] = []string{readable(value)}, readable(value)
@@ -63,16 +61,13 @@ func TestTheCanonicalRowIsPlainJSON(t *testing.T) {
 			t.Errorf("the fields are %s, want %s", fields, want)
 		}
 		type plain Row
-		want, err = json.Marshal(struct {
+		want = must.Get(json.Marshal(struct {
 			plain
 			TS       string          `json:"ts"`
 			Fields   json.RawMessage `json:"fields"`
 			PrevHash *string         `json:"prev_hash,omitempty"`
 			Hash     *string         `json:"hash,omitempty"`
-		}{plain: plain(r), TS: r.Stamp(), Fields: fields})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}{plain: plain(r), TS: r.Stamp(), Fields: fields}))(t)
 		got := r.Canonical(nil, string(fields))
 		if string(got) != string(want) {
 			t.Errorf("the row is\n%s, want\n%s", got, want)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // TestRowTextIsWhatIsHashed compares the fast way to read a row with the one by columns, for strings of all kinds.
@@ -30,9 +31,7 @@ func TestRowTextIsWhatIsHashed(t *testing.T) {
 		if i%3 == 0 {
 			r.Fields = map[string]any{"request_id": pick(2), pick(5): i}
 		}
-		if _, err := l.Append(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.Append(t.Context(), r))(t)
 	}
 	s, err := l.db.Snapshot(t.Context())
 	if err != nil {
@@ -88,14 +87,9 @@ func TestVerifyReadsWhatIsStored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := history(t, t.TempDir(), "s", 5)
-			db, err := openLoose(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := must.Get(openLoose(path))(t)
 			defer db.Close()
-			if _, err := db.Exec(change); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(db.Exec(change))(t)
 			report, err := openReader(t, path).Verify(t.Context())
 			if err != nil || report.OK || report.BrokenSeq != 3 {
 				t.Errorf("Verify = %+v, %v", report, err)
@@ -118,10 +112,7 @@ func TestALineOfARowEndsOnce(t *testing.T) {
 	path := history(t, t.TempDir(), "s", 5)
 	row := rowAt(t, openReader(t, path), 3)
 	row.Chain(row.PrevHash, `{"a":{}}`+"\n")
-	db, err := openLoose(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(openLoose(path))(t)
 	defer db.Close()
 	if _, err := db.Exec("UPDATE events SET fields = ?, hash = ? WHERE seq = 3", `{"a":{}`, "}\n"+row.Hash); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A running session remembers what it wrote, whatever is done to the files.
@@ -25,9 +26,7 @@ func TestARunningSessionRemembersWhatItWrote(t *testing.T) {
 		return func(t *testing.T, home, older string) {
 			for _, name := range names {
 				copyFile(t, filepath.Join(older, name), filepath.Join(home, "new"))
-				if err := os.Rename(filepath.Join(home, "new"), filepath.Join(home, name)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Rename(filepath.Join(home, "new"), filepath.Join(home, name)))
 			}
 		}
 	}
@@ -135,14 +134,9 @@ func TestAWriterBehindAnothersRowLooksForItsOwn(t *testing.T) {
 		if cut {
 			execSQL(t, path, "DELETE FROM events WHERE seq > 8")
 		}
-		tx, err := table.NewWriter(path, "", chain.BusyTimeout)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := must.Get(table.NewWriter(path, "", chain.BusyTimeout))(t)
 		rows := []*Row{{Event: "a"}, {Event: "b"}, {Event: "c"}} // by a writer that compares nothing
-		if err := tx.Write(rows); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.Write(rows))
 		tx.Close()
 		appendNumbered(t, l, "mine", 10)
 		closeLog(t, l)
@@ -180,10 +174,7 @@ func TestNoRowIsWrittenToAnUnlinkedLog(t *testing.T) {
 func TestADamagedDatabaseIsAFinding(t *testing.T) {
 	dir := t.TempDir()
 	path := history(t, dir, "first", 400)
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(path))(t)
 	const page = 4096
 	for _, c := range []struct {
 		name string
@@ -197,22 +188,14 @@ func TestADamagedDatabaseIsAFinding(t *testing.T) {
 				copyFile(t, filepath.Join(dir, name), filepath.Join(home, name))
 			}
 			path := filepath.Join(home, databaseName)
-			if err := os.WriteFile(path, damaged, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			l, err := OpenReader(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, damaged, 0o600))
+			l := must.Get(OpenReader(path))(t)
 			defer l.Close()
 			report, err := l.Verify(t.Context())
 			if err != nil || report.OK || !strings.Contains(whys(report), "the database is damaged") {
 				t.Errorf("Verify = %+v, %v", report, err)
 			}
-			w, err := Open(path, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := must.Get(Open(path, Options{}))(t)
 			_, _ = w.Append(t.Context(), Row{Event: EventProxyStarted})
 			_ = w.Close()
 			if report, err := l.Verify(t.Context()); err != nil || report.OK {

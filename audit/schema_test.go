@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A database of another version is not written by a session, a command or a recovery; it is read as far as its
@@ -37,10 +39,7 @@ func TestADatabaseOfANewerAileronIsLeftAlone(t *testing.T) {
 			if !errors.As(err, &foreign) || !strings.Contains(err.Error(), w.want) {
 				t.Errorf("Open = %v, want %q", err, w.want)
 			}
-			r, err := OpenReader(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(OpenReader(path))(t)
 			defer r.Close()
 			if _, err := r.Verify(t.Context()); !errors.As(err, &foreign) {
 				t.Errorf("Verify = %v, want %q", err, w.want)
@@ -91,9 +90,7 @@ func TestASessionDoesNotWriteToALogOfANewerAileron(t *testing.T) {
 		t.Errorf("Append = %v; want %v because of the version", err, ErrUnavailable)
 	}
 	late := Row{Event: EventProxyProxied, SessionID: session, Host: "late.example"}
-	if err := l.AppendSoon(t.Context(), late); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.AppendSoon(t.Context(), late))
 	var lost *LostError
 	if err := l.Close(); !errors.As(err, &lost) || lost.Kept != 1 || lost.Lost != 0 {
 		t.Errorf("Close = %v, want one row kept", err)

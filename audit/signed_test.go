@@ -10,6 +10,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // signedFiles are the files of a home with a signed log.
@@ -28,13 +29,9 @@ func signedHome(t testing.TB) (home, kept string) {
 			for j := range group {
 				group[j] = &Row{Event: EventProxyProxied, SessionID: session, Host: fmt.Sprintf("h%d.example", i*300+j)}
 			}
-			if err := l.commit(group, table.Extra{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.commit(group, table.Extra{}))
 		}
-		if err := l.AppendSoon(t.Context(), Row{Event: EventSessionEnded, SessionID: session}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.AppendSoon(t.Context(), Row{Event: EventSessionEnded, SessionID: session}))
 		closeLog(t, l)
 	}
 	return home, signedHeadOf(t, path)
@@ -43,20 +40,14 @@ func signedHome(t testing.TB) (home, kept string) {
 func signedHeadOf(t testing.TB, path string) string {
 	t.Helper()
 	l := openReader(t, path)
-	kept, err := l.SignedHead(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := must.Get(l.SignedHead(t.Context()))(t)
 	return kept
 }
 
 func verifyWith(t testing.TB, path string, e Evidence) Report {
 	t.Helper()
 	l := openReader(t, path)
-	report, err := l.VerifyWith(t.Context(), e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := must.Get(l.VerifyWith(t.Context(), e))(t)
 	return report
 }
 
@@ -104,15 +95,11 @@ func TestALogWithoutSignedHeadsFits(t *testing.T) {
 // A home in which no key can be made gets every row, and no signed head.
 func TestALogWithoutAKeyIsWritten(t *testing.T) {
 	home := t.TempDir()
-	if err := os.WriteFile(filepath.Join(home, "vault"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(home, "vault"), nil, 0o600))
 	path := filepath.Join(home, databaseName)
 	l := openSession(t, path, "first")
 	appendNumbered(t, l, "first", 0)
-	if err := l.AppendSoon(t.Context(), Row{Event: EventSessionEnded, SessionID: "first"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.AppendSoon(t.Context(), Row{Event: EventSessionEnded, SessionID: "first"}))
 	closeLog(t, l)
 	if report := verifyPath(t, path); !strings.Contains(whys(report), "not a directory") && !report.OK ||
 		report.Rows != 2 || report.Signed != 0 {
@@ -139,10 +126,7 @@ func sqliteShell(t testing.TB, path, script string) {
 func forge(t testing.TB, home string, heads bool, change func(*Row) bool) {
 	t.Helper()
 	path := filepath.Join(home, databaseName)
-	rows, err := openReader(t, path).List(t.Context(), Filter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(openReader(t, path).List(t.Context(), Filter{}))(t)
 	last := chain.Head{Hash: chain.ZeroHash}
 	var script strings.Builder
 	script.WriteString("DELETE FROM events;")
@@ -150,10 +134,7 @@ func forge(t testing.TB, home string, heads bool, change func(*Row) bool) {
 		if !change(&r) {
 			continue
 		}
-		fields, err := r.Complete(last)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fields := must.Get(r.Complete(last))(t)
 		last = chain.Head{Seq: r.Seq, Hash: r.Hash}
 		fmt.Fprintf(&script, "INSERT INTO events VALUES (%d,'%s','%s','%s','%s','%s','','','','','','','','','','%s',0,"+
 			"'','',0,0,0,0,0,'%s','%s','%s');\n",
@@ -162,9 +143,7 @@ func forge(t testing.TB, home string, heads bool, change func(*Row) bool) {
 	sqliteShell(t, path, script.String())
 	if heads {
 		remove(t, home, headName, witnessName)
-		if err := chain.NewHeadFile(path).Begin(last); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, chain.NewHeadFile(path).Begin(last))
 	}
 }
 
@@ -226,9 +205,7 @@ func TestTamperingByTheSQLiteShellIsFound(t *testing.T) {
 					r.Fields[chain.CheckpointField] = text + "\n" + signature
 				}
 				copied := *r
-				if _, err := copied.Complete(last); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(copied.Complete(last))(t)
 				last = chain.Head{Seq: copied.Seq, Hash: copied.Hash}
 				return true
 			})
@@ -251,15 +228,11 @@ func TestTamperingByTheSQLiteShellIsFound(t *testing.T) {
 					}
 				}
 				copied := *r
-				if _, err := copied.Complete(last); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(copied.Complete(last))(t)
 				last = chain.Head{Seq: copied.Seq, Hash: copied.Hash}
 				return true
 			})
-			if err := os.WriteFile(chain.SignedHeadsPath(path), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(chain.SignedHeadsPath(path), nil, 0o600))
 		}, "", "the kept head has another hash for row 1205: expected"},
 		{"replaced by the log of another home", func(t *testing.T, home string) {
 			replaceFiles(t, other, home, signedFiles...)
@@ -274,16 +247,12 @@ func TestTamperingByTheSQLiteShellIsFound(t *testing.T) {
 			remove(t, home, "audit.checkpoints")
 		}, "audit.checkpoints is missing, and rows have signed heads", ""},
 		{"audit.checkpoints garbled", func(t *testing.T, home string) {
-			if err := os.WriteFile(filepath.Join(home, "audit.checkpoints"), []byte("garbage\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(home, "audit.checkpoints"), []byte("garbage\n"), 0o600))
 		}, "audit.checkpoints has 8 bytes that are no signed head", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			home := t.TempDir()
-			if err := os.Mkdir(filepath.Join(home, "vault"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(filepath.Join(home, "vault"), 0o700))
 			for _, name := range signedFiles {
 				copyFile(t, filepath.Join(base, name), filepath.Join(home, name))
 			}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
@@ -23,22 +24,15 @@ func TestKeyProcess(t *testing.T) {
 	if path == "" {
 		t.Skip("it is a process of TestProcessesMakeOneKey")
 	}
-	k, err := chain.MakeKey(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(chain.MakeKey(path))(t)
 	fmt.Println("key", k.Public)
 }
 
 func TestProcessesMakeOneKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), databaseName)
 	// What a process that was killed while it made the key leaves.
-	if err := os.Mkdir(filepath.Dir(chain.KeyPath(path)), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(chain.KeyPath(path)+".new", []byte("PRIVATE+KEY+half of one"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Dir(chain.KeyPath(path)), 0o700))
+	must.Do(t, os.WriteFile(chain.KeyPath(path)+".new", []byte("PRIVATE+KEY+half of one"), 0o600))
 	var running sync.WaitGroup
 	keys := make([]string, 8)
 	for i := range keys {
@@ -76,26 +70,17 @@ func TestAGarbledKeyIsNotPrinted(t *testing.T) {
 	if err != nil || !strings.HasPrefix(k.Signer.Name(), chain.OriginPrefix) {
 		t.Fatalf("%+v, %v", k, err)
 	}
-	raw, err := os.ReadFile(chain.KeyPath(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(chain.KeyPath(path)))(t)
 	for _, text := range []string{"", "SECRETCANARY", strings.ToLower(string(raw)), string(raw[:len(raw)/2])} {
-		if err := os.WriteFile(chain.KeyPath(path), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(chain.KeyPath(path), []byte(text), 0o600))
 		_, err := chain.MakeKey(path)
 		if err == nil || !strings.Contains(err.Error(), chain.ErrKeyGarbled.Error()) ||
 			strings.Contains(err.Error(), "CANARY") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if err := os.Remove(chain.KeyPath(path)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("elsewhere", chain.KeyPath(path)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(chain.KeyPath(path)))
+	must.Do(t, os.Symlink("elsewhere", chain.KeyPath(path)))
 	if _, err := chain.MakeKey(path); err == nil || !strings.Contains(err.Error(), "it is a link") ||
 		!strings.Contains(hint.Of(err), "from a backup") {
 		t.Errorf("of a link: %v, hint %q", err, hint.Of(err))

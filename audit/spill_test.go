@@ -11,6 +11,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/audit/internal/journal"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // refuse makes every insert that the condition selects fail until admit is called.
@@ -42,17 +43,13 @@ func keepRows(t testing.TB, path, session string, n int) *LostError {
 	l.flush(t.Context())
 	refuse(t, path, "1")
 	for i := range n - 1 {
-		if err := l.AppendSoon(t.Context(), outcomeOf(session, i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.AppendSoon(t.Context(), outcomeOf(session, i)))
 	}
 	ended := Row{
 		Event: EventSessionEnded, SessionID: session, Source: SourceLauncher,
 		Fields: map[string]any{"exit_code": 0, "cause": "terminated"},
 	}
-	if err := l.AppendSoon(t.Context(), ended); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.AppendSoon(t.Context(), ended))
 	var lost *LostError
 	if err := l.Close(); !errors.As(err, &lost) || !errors.Is(err, ErrUnavailable) {
 		t.Fatalf("Close = %v, want a LostError", err)
@@ -63,10 +60,7 @@ func keepRows(t testing.TB, path, session string, n int) *LostError {
 
 func spilled(t testing.TB, path string) []Spill {
 	t.Helper()
-	all, err := Spills(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(Spills(path))(t)
 	return all
 }
 

@@ -7,29 +7,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ALRubinger/aileron/audit/internal/table"
-
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // openStatement prepares a query on an empty log.
 func openStatement(t *testing.T, query string) *table.Statement {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), databaseName)
-	l, err := Open(path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(path, Options{}))(t)
 	closeLog(t, l)
-	c, err := table.OpenConnection(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(table.OpenConnection(path))(t)
 	t.Cleanup(c.Close)
-	s, err := c.Prepare(query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(c.Prepare(query))(t)
 	return s
 }
 
@@ -43,13 +35,9 @@ func TestAStatementReadsWhatIsBound(t *testing.T) {
 	} {
 		number := int64(i/2) - 1
 		for n, text := range texts {
-			if err := s.BindText(n, text); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.BindText(n, text))
 		}
-		if err := s.BindNumber(2, number); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.BindNumber(2, number))
 		if row, err := s.Step(); err != nil || !row {
 			t.Fatal(row, err)
 		}
@@ -69,9 +57,7 @@ func TestAStatementReadsWhatIsBound(t *testing.T) {
 // An argument that SQLite has not accepted is not taken for bound: the next row would get the one before it.
 func TestAnArgumentThatIsNotAcceptedIsNotBound(t *testing.T) {
 	s := openStatement(t, "SELECT ?")
-	if err := s.BindText(0, "before"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.BindText(0, "before"))
 	const small = 100
 	long := strings.Repeat("x", 2*small)
 	usual := sqlite3.Xsqlite3_limit(s.Tls, s.Db, sqlite3.SQLITE_LIMIT_LENGTH, small)
@@ -79,9 +65,7 @@ func TestAnArgumentThatIsNotAcceptedIsNotBound(t *testing.T) {
 		t.Fatalf("beyond the limit of SQLite bindText = %v", err)
 	}
 	sqlite3.Xsqlite3_limit(s.Tls, s.Db, sqlite3.SQLITE_LIMIT_LENGTH, usual)
-	if err := s.BindText(0, long); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.BindText(0, long))
 	if row, err := s.Step(); err != nil || !row {
 		t.Fatal(row, err)
 	}
@@ -102,9 +86,7 @@ func TestBothInterfacesReportTheSameCode(t *testing.T) {
 	}{
 		{name: "locked", code: sqlite3.SQLITE_BUSY, query: "BEGIN IMMEDIATE", spoil: func(t *testing.T, path string) {
 			c := openTestConnection(t, path)
-			if err := c.Exec("BEGIN IMMEDIATE"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Exec("BEGIN IMMEDIATE"))
 		}},
 		{name: "full", code: sqlite3.SQLITE_FULL, before: []string{"PRAGMA max_page_count = 1"},
 			query: "INSERT INTO journals VALUES (hex(zeroblob(100000)), 0, '')"},
@@ -122,10 +104,7 @@ func TestBothInterfacesReportTheSameCode(t *testing.T) {
 			if w.spoil != nil {
 				w.spoil(t, path)
 			}
-			db, err := sql.Open("sqlite", table.Dsn(path))
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := must.Get(sql.Open("sqlite", table.Dsn(path)))(t)
 			defer db.Close()
 			db.SetMaxOpenConns(1)
 			c := openTestConnection(t, path)
@@ -155,10 +134,7 @@ func TestBothInterfacesReportTheSameCode(t *testing.T) {
 // openTestConnection opens a connection until the test ends.
 func openTestConnection(t *testing.T, path string) *table.Connection {
 	t.Helper()
-	c, err := table.OpenConnection(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(table.OpenConnection(path))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -166,30 +142,21 @@ func openTestConnection(t *testing.T, path string) *table.Connection {
 // writeOver overwrites a part of a file in place.
 func writeOver(t *testing.T, path string, at int64, text string) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
 	defer f.Close()
-	if _, err := f.WriteAt([]byte(text), at); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.WriteAt([]byte(text), at))(t)
 }
 
 func TestAStatementReportsSQLitesCode(t *testing.T) {
 	s := openStatement(t, table.InsertRow)
 	for i := range s.Args {
-		if err := s.BindText(i, ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.BindText(i, ""))
 	}
 	if err := s.Run(); !table.IsMismatch(err) {
 		t.Errorf("a text as the number of a row: %v", err)
 	}
 	for _, i := range []int{0, 16, 19, 20, 21, 22, 23} {
-		if err := s.BindNumber(i, 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.BindNumber(i, 1))
 	}
 	if err := s.Run(); err != nil {
 		t.Fatalf("a row after one that failed: %v", err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // changeRow runs a statement as a program that does not know what the file is.
@@ -55,9 +56,7 @@ func TestTheDatabaseRefusesToChangeARow(t *testing.T) {
 func TestARowThatWasReplacedIsFound(t *testing.T) {
 	path := history(t, t.TempDir(), "first", 8)
 	columns := strings.Replace(table.Columns, "host", "'innocent.example'", 1)
-	if err := changeRow(t, path, "REPLACE INTO events SELECT "+columns+" FROM events WHERE seq = 3"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, changeRow(t, path, "REPLACE INTO events SELECT "+columns+" FROM events WHERE seq = 3"))
 	if report := verifyPath(t, path); report.OK || report.BrokenSeq != 3 {
 		t.Errorf("Verify = %+v, want row 3 broken", report)
 	}

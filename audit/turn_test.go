@@ -14,6 +14,7 @@ import (
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/audit/internal/journal"
 	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // isQueued reports whether a process waits for its turn, or has it.
@@ -25,9 +26,7 @@ func isQueued(t *testing.T, home string, from int64) bool {
 	}
 	defer f.Close()
 	span := unix.Flock_t{Type: unix.F_WRLCK, Start: from, Len: 1}
-	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &span); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &span))
 	return span.Type != unix.F_UNLCK
 }
 
@@ -73,10 +72,7 @@ func TestWritersTakeTurns(t *testing.T) {
 // A process that is stopped in its turn does not keep others from writing, and neither does a file that is none.
 func TestATurnThatDoesNotComeIsNoObstacle(t *testing.T) {
 	home := t.TempDir()
-	l, err := Open(filepath.Join(home, databaseName), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(filepath.Join(home, databaseName), Options{}))(t)
 	defer closeLog(t, l)
 	end := (&Log{path: l.path}).takeTurn(time.Hour)
 	l.lockWait.Long = time.Millisecond
@@ -84,9 +80,7 @@ func TestATurnThatDoesNotComeIsNoObstacle(t *testing.T) {
 	end()
 	poll(t, "the turn that came late does not end", func() bool { return !isQueued(t, home, 1) })
 	file := filepath.Join(home, table.TurnName)
-	if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Remove(file), os.Mkdir(file, 0o700)))
 	appendNumbered(t, l, "mine", 1)
 }
 
@@ -109,9 +103,7 @@ func TestALockedDatabaseIsNoOutageOfTheJournal(t *testing.T) {
 			intent := outcomeOf(session, 1)
 			intent.Event, intent.Decision = EventProxyStarted, ""
 			served := 1
-			if _, err := l.Append(t.Context(), intent); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(l.Append(t.Context(), intent))(t)
 			o := next(t, outages, "the lock is not reported")
 			if !o.Admitting || o.Over || !IsLocked(o.Err) {
 				t.Errorf("Outage = %+v", o)
@@ -155,9 +147,7 @@ func TestRowsWaitForTheFoldOfOthers(t *testing.T) {
 	l.journal.FoldFirst = 1000
 	accepted := 0
 	for !l.journal.Behind.Load() {
-		if _, err := l.Append(t.Context(), intent); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.Append(t.Context(), intent))(t)
 		accepted++
 	}
 	gone, leave := context.WithCancel(t.Context())

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit/internal/table"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // TestHelperTurn is run as a process that takes its turn and keeps it until its input ends.
@@ -34,16 +35,12 @@ func stopInTurn(t *testing.T, path string) (resume func()) {
 	cmd.Env = append(os.Environ(), "AUDIT_HELPER_TURN="+path)
 	in, inErr := cmd.StdinPipe()
 	out, outErr := cmd.StdoutPipe()
-	if err := errors.Join(inErr, outErr, cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(inErr, outErr, cmd.Start()))
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "turn\n" {
 		t.Fatalf("the process begins with %q, %v", line, err)
 	}
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Signal(syscall.SIGSTOP))
 	return func() {
 		t.Helper()
 		if err := errors.Join(cmd.Process.Signal(syscall.SIGCONT), in.Close(), cmd.Wait()); err != nil {
@@ -55,10 +52,7 @@ func stopInTurn(t *testing.T, path string) (resume func()) {
 // turnFiles returns how many files this process has open for its turns.
 func turnFiles(t *testing.T, path string) (n int) {
 	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	for _, e := range entries {
 		to, _ := os.Readlink(filepath.Join("/proc/self/fd", e.Name()))
 		if strings.HasPrefix(to, filepath.Join(filepath.Dir(path), table.TurnName)) {
@@ -73,10 +67,7 @@ func turnFiles(t *testing.T, path string) (n int) {
 func TestAStoppedProcessCostsOneWaiter(t *testing.T) {
 	path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 	reports := make(chan error, 64)
-	l, err := Open(path, Options{Session: session, OnTurn: func(err error) { reports <- err }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(path, Options{Session: session, OnTurn: func(err error) { reports <- err }}))(t)
 	resume := stopInTurn(t, path)
 	whileIdle(t, l, func() { l.turns.Span = time.Millisecond })
 	for i := range 10 {
@@ -116,9 +107,7 @@ func TestTheQueueIsBoundedAndCanBeMadeAnew(t *testing.T) {
 	if n := turnFiles(t, path); n != table.MaxAsking {
 		t.Errorf("%d logs have %d files open, want %d", len(logs), n, table.MaxAsking)
 	}
-	if err := os.Remove(filepath.Join(filepath.Dir(path), table.TurnName)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(filepath.Dir(path), table.TurnName)))
 	if logs[0].takeTurn(time.Millisecond)(); logs[0].turns.Missed {
 		t.Error("a new file of the queue is not used")
 	}
@@ -136,9 +125,7 @@ func TestAQueueThatCannotBeOpenedIsReportedOnce(t *testing.T) {
 	}
 	file := filepath.Join(filepath.Dir(path), table.TurnName)
 	whileIdle(t, l, func() {
-		if err := errors.Join(os.RemoveAll(file), os.Mkdir(file, 0o700)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.RemoveAll(file), os.Mkdir(file, 0o700)))
 	})
 	for i := range 3 {
 		appendNumbered(t, l, session, i)

@@ -6,36 +6,28 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // killedSession writes the rows of a session that was killed with every third of its n requests under way, among rows
 // of another, running session.
 func killedSession(t testing.TB, l *Log, session string, n int) (open []Row) {
 	t.Helper()
-	if _, err := l.Append(t.Context(), Row{Event: EventSessionStarted, SessionID: session}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.Append(t.Context(), Row{Event: EventSessionStarted, SessionID: session}))(t)
 	for i := range n {
 		r := outcomeOf(session, i)
 		r.Event, r.Decision, r.Status, r.ResponseBytes, r.Binding = EventProxyStarted, "", 0, 0, "api_key/acme/me"
-		intent, err := l.Append(t.Context(), r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		intent := must.Get(l.Append(t.Context(), r))(t)
 		other := outcomeOf("running", i)
 		other.Event = EventProxyStarted
-		if _, err := l.Append(t.Context(), other); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.Append(t.Context(), other))(t)
 		if i%3 == 0 {
 			open = append(open, intent)
 			continue
 		}
 		r = outcomeOf(session, i)
 		r.Fields = map[string]any{"request_id": intent.Fields["request_id"]}
-		if err := l.AppendSoon(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.AppendSoon(t.Context(), r))
 	}
 	l.flush(t.Context())
 	return open
@@ -105,18 +97,11 @@ func TestAnInterruptedSweepIsResumed(t *testing.T) {
 	admit(t, path)
 	var seqs []int64
 	for _, i := range []int{0, 4} {
-		r, err := l.Get(t.Context(), open[i].ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(l.Get(t.Context(), open[i].ID))(t)
 		seqs = append(seqs, r.Seq)
 	}
-	if err := l.addUnknown(t.Context(), seqs); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Append(t.Context(), Row{Event: EventSessionEnded, SessionID: session}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.addUnknown(t.Context(), seqs))
+	must.Get(l.Append(t.Context(), Row{Event: EventSessionEnded, SessionID: session}))(t)
 	n, ended, err := l.CloseKilled(t.Context(), session)
 	if n != len(open)-2 || !ended || err != nil || len(unknown(t, path)) != len(open) {
 		t.Errorf("CloseKilled = %d, %v, %v with %d rows; want %d", n, ended, err, len(unknown(t, path)), len(open)-2)

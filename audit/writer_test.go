@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestWritersOfSeveralProcessesMakeOneChain(t *testing.T) {
@@ -58,13 +60,8 @@ func TestAKilledWritersRowsStand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestAKilledWritersRowsStand$")
 	cmd.Env = append(os.Environ(), "AUDIT_TEST_KILLED="+path)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	buf := make([]byte, 6)
 	_, _ = out.Read(buf)
 	_ = cmd.Process.Kill()
@@ -93,9 +90,7 @@ func BenchmarkAppend(b *testing.B) {
 			}
 			defer l.Close()
 			// The first signature of a process costs as much as a hundred rows.
-			if _, err := l.SignedHead(context.Background()); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(l.SignedHead(context.Background()))(b)
 			b.ReportAllocs()
 			b.SetParallelism(c.writers)
 			began := cpuTime(b)
@@ -127,9 +122,7 @@ func TestADeferredRowIsReadAndChainedLikeAnyOther(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	l := openTest(t, path)
 	for i := range 600 {
-		if err := l.AppendSoon(t.Context(), Row{Event: EventProxyProxied, Status: i}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.AppendSoon(t.Context(), Row{Event: EventProxyProxied, Status: i}))
 		if i%7 == 0 {
 			appendTest(t, l, EventProxyStarted)
 		}
@@ -147,14 +140,9 @@ func TestADeferredRowIsReadAndChainedLikeAnyOther(t *testing.T) {
 		t.Errorf("Verify = %+v, %v", report, err)
 	}
 	// Another process sees them too.
-	other, err := OpenReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(OpenReader(path))(t)
 	defer other.Close()
-	if err := l.AppendSoon(t.Context(), Row{Event: "soon"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.AppendSoon(t.Context(), Row{Event: "soon"}))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	found := errors.New("found")
@@ -167,19 +155,13 @@ func TestADeferredRowSurvivesAFullDisk(t *testing.T) {
 	l := openTest(t, filepath.Join(t.TempDir(), "audit.db"))
 	appendTest(t, l, EventSessionStarted)
 	l.db.SQL().SetMaxOpenConns(1)
-	if err := l.tx.Conn.Exec("PRAGMA max_page_count = 1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.tx.Conn.Exec("PRAGMA max_page_count = 1"))
 	big := Row{Event: "deferred", Fields: map[string]any{"x": strings.Repeat("y", 100_000)}}
-	if err := l.AppendSoon(t.Context(), big); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.AppendSoon(t.Context(), big))
 	if _, err := l.Append(t.Context(), Row{Event: EventProxyStarted}); !errors.Is(err, ErrUnavailable) {
 		t.Fatalf("Append on a full disk = %v, want ErrUnavailable", err)
 	}
-	if _, err := l.db.SQL().Exec("PRAGMA max_page_count = 1073741823"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.db.SQL().Exec("PRAGMA max_page_count = 1073741823"))(t)
 	l.db.SQL().SetMaxOpenConns(4)
 	appendTest(t, l, EventProxyStarted)
 	if rows, err := l.List(t.Context(), Filter{Event: "deferred"}); err != nil || len(rows) != 1 {
