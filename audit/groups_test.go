@@ -1,13 +1,9 @@
 package audit
 
 import (
-	"maps"
 	"path/filepath"
-	"slices"
 	"testing"
-	"time"
 
-	"github.com/ALRubinger/aileron/audit/internal/table"
 	"github.com/ALRubinger/aileron/e2e/must"
 )
 
@@ -30,57 +26,6 @@ func columnsOf(r Row, hosts bool) Group {
 		g.Host = r.Host
 	}
 	return g
-}
-
-// counted returns groups as numbers of rows by their columns and their period.
-func counted(t *testing.T, groups []Group) map[Group]int64 {
-	t.Helper()
-	found := map[Group]int64{}
-	for _, g := range groups {
-		key := g
-		key.Rows, key.Requests, key.First, key.Last = 0, 0, time.Time{}, time.Time{}
-		if found[key] != 0 {
-			t.Errorf("the group %+v is there twice", key)
-		}
-		found[key] = g.Rows
-	}
-	return found
-}
-
-// However a log is split for reading, each row is counted once, in its group and in its period.
-func TestGroupsCountEachRowOnce(t *testing.T) {
-	l, rows := groupedLog(t, 3000)
-	middle := rows[len(rows)/2].TS
-	periods := []time.Time{rows[9].TS, middle}
-	for _, by := range []GroupBy{{}, {Intents: true}, {Hosts: true}, {Hosts: true, Periods: periods}} {
-		want := map[Group]int64{}
-		for _, r := range rows {
-			if r.Event == EventProxyStarted && !by.Intents {
-				continue
-			}
-			g := columnsOf(r, by.Hosts)
-			if len(by.Periods) > 0 {
-				g.Period = -1
-			}
-			for i, begin := range by.Periods {
-				if !r.TS.Before(begin) {
-					g.Period = i
-				}
-			}
-			want[g]++
-		}
-		for _, n := range []int64{1, 2, 7} {
-			filters := table.Split(Filter{ThroughSeq: int64(len(rows)), NoIntents: !by.Intents}, n)
-			groups := must.Get(l.db.GroupParts(t.Context(), filters, by))(t)
-			if got := counted(t, groups); !maps.Equal(got, want) {
-				t.Errorf("%d parts by %+v have %d groups, want %d", n, by, len(got), len(want))
-			}
-			order := func(a, b Group) int { return a.First.Compare(b.First) }
-			if !slices.IsSortedFunc(groups, order) {
-				t.Errorf("%d parts are not in the order of their rows", n)
-			}
-		}
-	}
 }
 
 // A limit selects the newest rows, intents among them.

@@ -120,7 +120,7 @@ func TestGroupsAreThoseOfASimpleCount(t *testing.T) {
 			for _, by := range []GroupBy{{}, {Intents: true}, {Hosts: true, Intents: true},
 				{Hosts: true, Periods: []time.Time{rows[9].TS, middle.TS}}} {
 				want := groupsOf(selected, by)
-				for _, n := range []int64{1, 4} {
+				for _, n := range []int64{1, 4, 7} {
 					f := filter
 					f.ThroughSeq, f.NoIntents = cmp.Or(f.ThroughSeq, int64(len(rows))), !by.Intents
 					got := must.Get(l.db.GroupParts(t.Context(), table.Split(f, n), by))(t)

@@ -1,4 +1,4 @@
-package audit
+package table
 
 import (
 	"database/sql"
@@ -6,29 +6,46 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/ALRubinger/aileron/audit/internal/table"
 	"github.com/ALRubinger/aileron/e2e/must"
 )
 
-// openStatement prepares a query on an empty log.
-func openStatement(t *testing.T, query string) *table.Statement {
+// testDatabase returns the path of a database with n rows.
+func testDatabase(t *testing.T, n int) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), databaseName)
-	l := must.Get(Open(path, Options{}))(t)
-	closeLog(t, l)
-	c := must.Get(table.OpenConnection(path))(t)
-	t.Cleanup(c.Close)
-	s := must.Get(c.Prepare(query))(t)
-	return s
+	path := filepath.Join(t.TempDir(), "audit.db")
+	d := must.Get(Open(path, "", time.Second))(t)
+	for seq := range n {
+		row := make([]any, ColumnCount)
+		for i := range row {
+			row[i] = strings.Repeat("x", 20)
+		}
+		for _, i := range numbers {
+			row[i] = seq + 1
+		}
+		must.Get(d.SQL().Exec(InsertRow, row...))(t)
+	}
+	must.Do(t, d.Close())
+	return path
+}
+
+// numbers are the columns that have a number.
+var numbers = []int{0, 16, 19, 20, 21, 22, 23}
+
+// openStatement prepares a query on an empty log.
+func openStatement(t *testing.T, query string) *Statement {
+	t.Helper()
+	c := openTestConnection(t, testDatabase(t, 0))
+	return must.Get(c.Prepare(query))(t)
 }
 
 // An argument stays bound from one execution to the next, and its memory is used again.
 func TestAStatementReadsWhatIsBound(t *testing.T) {
 	s := openStatement(t, "SELECT ?, ?, ?")
-	long := strings.Repeat("é\x00", table.KeptText)
+	long := strings.Repeat("é\x00", KeptText)
 	for i, texts := range [][2]string{
 		{"", "b"}, {"", "b"}, {"a", ""}, {"aa", "b"}, {"", "bb"}, {long, "b"}, {long + "c", "b"}, {"a", "b"},
 		{"a\x00c", "\xff"},
@@ -47,7 +64,7 @@ func TestAStatementReadsWhatIsBound(t *testing.T) {
 		if first != texts[0] || second != texts[1] || n != number || !ok || !isText || !isNumber {
 			t.Errorf("row %d = %.20q, %.20q, %d; want %.20q, %d", i, first, second, n, texts, number)
 		}
-		if s.Args[0].Size > table.KeptText && len(texts[0]) <= table.KeptText {
+		if s.Args[0].Size > KeptText && len(texts[0]) <= KeptText {
 			t.Errorf("row %d: %d bytes of memory are kept for %d bytes", i, s.Args[0].Size, len(texts[0]))
 		}
 		s.Reset()
@@ -61,7 +78,7 @@ func TestAnArgumentThatIsNotAcceptedIsNotBound(t *testing.T) {
 	const small = 100
 	long := strings.Repeat("x", 2*small)
 	usual := sqlite3.Xsqlite3_limit(s.Tls, s.Db, sqlite3.SQLITE_LIMIT_LENGTH, small)
-	if err := s.BindText(0, long); err == nil || !table.IsOfRow(err) {
+	if err := s.BindText(0, long); err == nil || !IsOfRow(err) {
 		t.Fatalf("beyond the limit of SQLite bindText = %v", err)
 	}
 	sqlite3.Xsqlite3_limit(s.Tls, s.Db, sqlite3.SQLITE_LIMIT_LENGTH, usual)
@@ -100,11 +117,11 @@ func TestBothInterfacesReportTheSameCode(t *testing.T) {
 		{name: "a constraint", code: sqlite3.SQLITE_CONSTRAINT, query: "INSERT INTO journals VALUES (NULL, 0, '')"},
 	} {
 		t.Run(w.name, func(t *testing.T) {
-			path := longHistory(t, t.TempDir(), 20)
+			path := testDatabase(t, 20)
 			if w.spoil != nil {
 				w.spoil(t, path)
 			}
-			db := must.Get(sql.Open("sqlite", table.Dsn(path)))(t)
+			db := must.Get(sql.Open("sqlite", Dsn(path)))(t)
 			defer db.Close()
 			db.SetMaxOpenConns(1)
 			c := openTestConnection(t, path)
@@ -118,13 +135,13 @@ func TestBothInterfacesReportTheSameCode(t *testing.T) {
 				}
 			}
 			direct, driver := run(w.query)
-			code, ok := table.CodeOf(direct)
-			want, _ := table.CodeOf(driver)
+			code, ok := CodeOf(direct)
+			want, _ := CodeOf(driver)
 			if !ok || code != want || code&0xff != w.code {
 				t.Errorf("the connection reports %v, the driver %v; want code %d", direct, driver, w.code)
 			}
 			if IsDamaged(direct) != IsDamaged(driver) || IsLocked(direct) != IsLocked(driver) ||
-				table.IsTransient(direct) != table.IsTransient(driver) || table.NoTable(direct) != table.NoTable(driver) {
+				IsTransient(direct) != IsTransient(driver) || NoTable(direct) != NoTable(driver) {
 				t.Errorf("%v and %v are not classified alike", direct, driver)
 			}
 		})
@@ -132,9 +149,9 @@ func TestBothInterfacesReportTheSameCode(t *testing.T) {
 }
 
 // openTestConnection opens a connection until the test ends.
-func openTestConnection(t *testing.T, path string) *table.Connection {
+func openTestConnection(t *testing.T, path string) *Connection {
 	t.Helper()
-	c := must.Get(table.OpenConnection(path))(t)
+	c := must.Get(OpenConnection(path))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -148,26 +165,26 @@ func writeOver(t *testing.T, path string, at int64, text string) {
 }
 
 func TestAStatementReportsSQLitesCode(t *testing.T) {
-	s := openStatement(t, table.InsertRow)
+	s := openStatement(t, InsertRow)
 	for i := range s.Args {
 		must.Do(t, s.BindText(i, ""))
 	}
-	if err := s.Run(); !table.IsMismatch(err) {
+	if err := s.Run(); !IsMismatch(err) {
 		t.Errorf("a text as the number of a row: %v", err)
 	}
-	for _, i := range []int{0, 16, 19, 20, 21, 22, 23} {
+	for _, i := range numbers {
 		must.Do(t, s.BindNumber(i, 1))
 	}
 	if err := s.Run(); err != nil {
 		t.Fatalf("a row after one that failed: %v", err)
 	}
-	if err := s.Run(); !table.IsSeqConflict(err) {
+	if err := s.Run(); !IsSeqConflict(err) {
 		t.Errorf("a second row 1: %v, want the code %d", err, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
 	}
-	if _, err := s.Prepare("SELECT x FROM nowhere"); !table.NoTable(err) {
+	if _, err := s.Prepare("SELECT x FROM nowhere"); !NoTable(err) {
 		t.Errorf("a statement without its table: %v", err)
 	}
-	if _, err := table.OpenConnection(filepath.Join(t.TempDir(), "none")); err == nil {
+	if _, err := OpenConnection(filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("a database that does not exist was opened")
 	}
 }

@@ -1,4 +1,4 @@
-package audit
+package chain
 
 import (
 	"encoding/json"
@@ -7,13 +7,12 @@ import (
 	"testing/quick"
 	"time"
 
-	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // Times are stored as the time package formats them.
 func TestTheTimeOfARowIsPlainRFC3339(t *testing.T) {
-	check := func(at time.Time) bool { return string(chain.AppendTime(nil, at)) == at.UTC().Format(chain.TimeFormat) }
+	check := func(at time.Time) bool { return string(AppendTime(nil, at)) == at.UTC().Format(TimeFormat) }
 	if err := quick.Check(func(sec uint32, ns uint32) bool { return check(time.Unix(int64(sec), int64(ns))) },
 		nil); err != nil {
 		t.Error(err)
@@ -23,7 +22,7 @@ func TestTheTimeOfARowIsPlainRFC3339(t *testing.T) {
 		time.Date(2026, 1, 1, 1, 0, 0, 1, east),
 		time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)} {
 		if !check(at) {
-			t.Errorf("%s, want %s", chain.AppendTime(nil, at), at.UTC().Format(chain.TimeFormat))
+			t.Errorf("%s, want %s", AppendTime(nil, at), at.UTC().Format(TimeFormat))
 		}
 	}
 }
@@ -32,7 +31,7 @@ func TestAnIDIsOneAllocation(t *testing.T) {
 	seen := map[string]bool{}
 	for range 10000 {
 		id := NewID()
-		at, ok := chain.IdTime(id)
+		at, ok := IdTime(id)
 		if !ok || seen[id] || time.Since(at).Abs() > time.Minute {
 			t.Fatalf("%s: %v, %v; seen before: %v", id, at, ok, seen[id])
 		}
@@ -49,12 +48,12 @@ func TestTheCanonicalRowIsPlainJSON(t *testing.T) {
 		r.TS = time.Unix(int64(n), int64(n)).UTC()
 		m := map[string]any{name: value, "n": n, "list": []string{value}, "none": []string(nil), "int64": int64(n),
 			"yes": true}
-		fields := must.Get(chain.AppendObject(nil, m, value))(t)
+		fields := must.Get(AppendObject(nil, m, value))(t)
 		readable := func(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
 		delete(m, name)
 		m["list"], m[readable(name)] = []string{readable(value)}, readable(value)
 		if value != "" {
-			m[chain.RequestIDName] = readable(value)
+			m[RequestIDName] = readable(value)
 		}
 		want, err := json.Marshal(m)
 		if err != nil || string(want) != string(fields) {
