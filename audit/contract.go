@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/follow"
 	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
@@ -36,6 +37,9 @@ type (
 	ExportReport = chain.ExportReport
 	// PrunedRows is what a row of EventPruned stands for.
 	PrunedRows = chain.PrunedRows
+
+	// Notice is what Follow reports besides rows: the log was replaced, or cannot be read.
+	Notice = follow.Notice
 
 	// SchemaError is returned for a database of another version of aileron. Such a database is never written.
 	SchemaError = table.SchemaError

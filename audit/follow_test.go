@@ -10,11 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/audit/internal/follow"
 	"github.com/ALRubinger/aileron/e2e/must"
 )
 
-// follow is a running Follow.
-type follow struct {
+// following is a running Follow.
+type following struct {
 	t       *testing.T
 	rows    chan Row
 	notices chan Notice
@@ -23,10 +24,10 @@ type follow struct {
 	shown   map[string]int64 // by hash
 }
 
-func startFollow(t *testing.T, path string, filter Filter) *follow {
+func startFollow(t *testing.T, path string, filter Filter) *following {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &follow{t: t, rows: make(chan Row, 4096), notices: make(chan Notice, 64), ended: make(chan error, 1),
+	f := &following{t: t, rows: make(chan Row, 4096), notices: make(chan Notice, 64), ended: make(chan error, 1),
 		cancel: cancel, shown: map[string]int64{}}
 	go func() {
 		f.ended <- Follow(ctx, path, filter, func(r Row) error { f.rows <- r; return nil }, func(n Notice) { f.notices <- n })
@@ -41,7 +42,7 @@ func startFollow(t *testing.T, path string, filter Filter) *follow {
 }
 
 // until receives rows up to the one with the hash, and checks that none comes twice.
-func (f *follow) until(hash string) (rows []Row) {
+func (f *following) until(hash string) (rows []Row) {
 	f.t.Helper()
 	timeout := time.After(patience)
 	for {
@@ -61,7 +62,7 @@ func (f *follow) until(hash string) (rows []Row) {
 }
 
 // noticed waits for a notice that contains text.
-func (f *follow) noticed(text string) Notice {
+func (f *following) noticed(text string) Notice {
 	f.t.Helper()
 	timeout := time.After(patience)
 	for {
@@ -238,13 +239,13 @@ func TestFollowShowsRowsOfAnEarlierClock(t *testing.T) {
 	<-f.rows
 	l := openSession(t, path, "second")
 	defer l.Close()
-	for i := range 2 * followChunk {
+	for i := range 2 * follow.Chunk {
 		r := Row{Event: EventProxyProxied, TS: time.Now().Add(-time.Duration(i) * time.Hour), Status: i}
 		must.Do(t, l.AppendSoon(t.Context(), r))
 	}
 	l.flush(t.Context())
 	rows, _ := all(t, path)
-	if got := f.until(rows[len(rows)-1].Hash); len(got) != 2*followChunk {
-		t.Errorf("%d rows are shown, want %d", len(got), 2*followChunk)
+	if got := f.until(rows[len(rows)-1].Hash); len(got) != 2*follow.Chunk {
+		t.Errorf("%d rows are shown, want %d", len(got), 2*follow.Chunk)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/follow"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // Each calls f for every selected row, oldest first, and stops at the first error of f, which it returns.
@@ -147,4 +150,26 @@ func count(names map[string]int64, name string, rows int64) {
 		name = OtherHosts
 	}
 	names[name] += rows
+}
+
+// Follow calls show for the selected rows of the log at path (the newest filter.Limit of them if Newest is set), and
+// then for each new row, of any process, until ctx ends; then it returns nil. The log may be created later, and may
+// be replaced or restored meanwhile: Follow calls notice, unless it is nil, continues with the file that is at path
+// then, and shows no row twice. It returns errors of show, and that of a log that cannot be read at the start.
+func Follow(ctx context.Context, path string, filter Filter, show func(Row) error, notice func(Notice)) error {
+	from := follow.Source{Path: path, Filter: filter, Settle: func() { SettleKilled(path) }}
+	from.Open = func() (*table.Database, error) {
+		l, err := OpenReader(path)
+		if err != nil {
+			return nil, err
+		}
+		return l.db, nil
+	}
+	return follow.Follow(ctx, from, show, notice)
+}
+
+// Follow calls the function [Follow] with the log's own path, and without notices.
+func (l *Log) Follow(ctx context.Context, filter Filter, show func(Row) error) error {
+	l.flush(ctx)
+	return Follow(ctx, l.path, filter, show, nil)
 }

@@ -153,18 +153,6 @@ func readUnfolded(db *sql.DB, path string) (Spill, error) {
 	}
 }
 
-// followSettle is the interval at which Follow looks for journals of sessions that are gone. Those of running sessions
-// are folded without it.
-const followSettle = time.Second
-
-// settleKilled calls SettleKilled, once in a while.
-func (f *follower) settleKilled() {
-	if time.Since(f.settled) >= followSettle {
-		f.settled = time.Now()
-		SettleKilled(f.path)
-	}
-}
-
 // SettleKilled adds the last rows of killed sessions to the log at path: another session or command, which would do it
 // too, may start much later. It is for programs that keep a log open; [OpenReader] and [Follow] do it by themselves.
 func SettleKilled(path string) {

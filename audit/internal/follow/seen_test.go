@@ -1,8 +1,10 @@
-package audit
+package follow
 
 import (
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
 
 // The number of remembered rows is bounded. A row that was dropped is distinguished from a new one by its time.
@@ -18,12 +20,12 @@ func TestFollowRemembersABoundedNumberOfRows(t *testing.T) {
 		t.Fatalf("it remembers %d rows, want %d", len(s.hashes), maxSeen)
 	}
 	for _, i := range []int{0, n - maxSeen - 1, n - maxSeen, n - 1} {
-		known := s.has(row(i).hash) || s.forgot(Row{TS: row(i).ts})
+		known := s.has(row(i).hash) || s.forgot(chain.Row{TS: row(i).ts})
 		if s.has(row(i).hash) != (i >= n-maxSeen) || !known {
 			t.Errorf("row %d: remembered: %v, known: %v", i, s.has(row(i).hash), known)
 		}
 	}
-	if s.forgot(Row{TS: row(n).ts}) {
+	if s.forgot(chain.Row{TS: row(n).ts}) {
 		t.Error("a new row is taken for one that was forgotten")
 	}
 }

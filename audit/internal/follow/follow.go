@@ -1,4 +1,6 @@
-package audit
+// Package follow shows the rows of a log as they are written, whatever becomes of the file meanwhile. [Follow] is all
+// there is to call: follow.go finds out which file to read, and seen.go which of its rows are new.
+package follow
 
 import (
 	"context"
@@ -9,15 +11,20 @@ import (
 	"os"
 	"time"
 
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // followEvery is the interval at which Follow polls.
 const followEvery = 100 * time.Millisecond
 
-// followChunk is how many rows Follow reads before it shows them. A reader holds back checkpoints of the write-ahead
+// followSettle is the interval at which Follow looks for journals of sessions that are gone. Those of running sessions
+// are folded without it.
+const followSettle = time.Second
+
+// Chunk is how many rows Follow reads before it shows them. A reader holds back checkpoints of the write-ahead
 // log, so none is open while a terminal blocks.
-const followChunk = 256
+const Chunk = 256
 
 // Notice is what Follow reports besides rows: the log was replaced, or cannot be read.
 type Notice struct {
@@ -25,15 +32,22 @@ type Notice struct {
 	Err  error // why the log, or a row, cannot be read; nil: it can
 }
 
-// Follow calls show for the selected rows of the log at path (the newest filter.Limit of them if Newest is set), and
-// then for each new row, of any process, until ctx ends; then it returns nil. The log may be created later, and may
-// be replaced or restored meanwhile: Follow calls notice, unless it is nil, continues with the file that is at path
-// then, and shows no row twice. It returns errors of show, and that of a log that cannot be read at the start.
-func Follow(ctx context.Context, path string, filter Filter, show func(Row) error, notice func(Notice)) error {
-	if !filter.Newest {
-		filter.Limit = 0
+// Source is the log that is followed.
+type Source struct {
+	Path   string
+	Filter table.Filter
+	Open   func() (*table.Database, error) // opens it for reading
+	Settle func()                          // adds the last rows of sessions that are gone to it
+}
+
+// Follow calls show for the selected rows of the log (the newest Filter.Limit of them if Newest is set), and then for
+// each new row, of any process, until ctx ends; then it returns nil. It calls notice, unless it is nil, when the log is
+// another one or cannot be read.
+func Follow(ctx context.Context, from Source, show func(chain.Row) error, notice func(Notice)) error {
+	if !from.Filter.Newest {
+		from.Filter.Limit = 0
 	}
-	f := follower{path: path, filter: filter, show: show, notice: notice}
+	f := follower{Source: from, show: show, notice: notice}
 	defer f.close()
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -59,24 +73,17 @@ func Follow(ctx context.Context, path string, filter Filter, show func(Row) erro
 	}
 }
 
-// Follow calls the function [Follow] with the log's own path, and without notices.
-func (l *Log) Follow(ctx context.Context, filter Filter, show func(Row) error) error {
-	l.flush(ctx)
-	return Follow(ctx, l.path, filter, show, nil)
-}
-
 // showError is an error of show.
 type showError struct{ error }
 
 // follower is the state of one Follow.
 type follower struct {
-	path   string
-	filter Filter
-	show   func(Row) error
+	Source
+	show   func(chain.Row) error
 	notice func(Notice)
 
-	log        *Log        // nil: none is open
-	file       os.FileInfo // of log
+	log        *table.Database // nil: none is open
+	file       os.FileInfo     // of log
 	sidecars   [len(table.Sidecars)]os.FileInfo
 	leaving    bool      // file is no longer at path, and is read for the last time
 	lastNotice string    // the current notice
@@ -95,7 +102,10 @@ func (f *follower) poll(ctx context.Context) error {
 			return err
 		}
 	}
-	f.settleKilled()
+	if time.Since(f.settled) >= followSettle {
+		f.settled = time.Now()
+		f.Settle()
+	}
 	there, same := f.inPlace()
 	err := f.read(ctx)
 	if table.NoTable(err) { // it is being created
@@ -122,20 +132,20 @@ func (f *follower) poll(ctx context.Context) error {
 
 // open opens the log at path, unless there is none or it is being replaced.
 func (f *follower) open(ctx context.Context) (opened bool, err error) {
-	before, err := os.Stat(f.path)
+	before, err := os.Stat(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if f.began {
 			f.notify(Notice{Text: "audit.db was removed: waiting for a new one"})
 		}
 		return false, nil
 	}
-	l, err := OpenReader(f.path)
+	l, err := f.Open()
 	if err != nil {
 		return false, err
 	}
-	l.db.SQL().SetMaxOpenConns(1) // a later connection might open another file
-	newest, err := l.db.Newest(ctx)
-	now, gone := os.Stat(f.path)
+	l.SQL().SetMaxOpenConns(1) // a later connection might open another file
+	newest, err := l.Newest(ctx)
+	now, gone := os.Stat(f.Path)
 	if table.NoTable(err) || gone != nil || !os.SameFile(before, now) {
 		return false, l.Close() // it is being created, or replaced again
 	}
@@ -145,7 +155,7 @@ func (f *follower) open(ctx context.Context) (opened bool, err error) {
 	another := f.replaced(now)
 	f.log, f.file, f.leaving = l, now, false
 	for i, suffix := range table.Sidecars {
-		f.sidecars[i], _ = os.Stat(f.path + suffix) // nil: it is not compared
+		f.sidecars[i], _ = os.Stat(f.Path + suffix) // nil: it is not compared
 	}
 	if !f.began {
 		return true, f.begin(ctx, newest.Seq)
@@ -177,12 +187,12 @@ func (f *follower) goBack(ctx context.Context, same bool) error {
 
 // inPlace reports whether there is a file at path, and whether it and its write-ahead log are the open ones.
 func (f *follower) inPlace() (there, same bool) {
-	now, err := os.Stat(f.path)
+	now, err := os.Stat(f.Path)
 	if err != nil {
 		return false, false
 	}
 	for i, suffix := range table.Sidecars {
-		side, err := os.Stat(f.path + suffix)
+		side, err := os.Stat(f.Path + suffix)
 		if f.sidecars[i] != nil && (err != nil || !os.SameFile(side, f.sidecars[i])) {
 			return true, false
 		}
@@ -195,9 +205,9 @@ func (f *follower) begin(ctx context.Context, newest int64) error {
 	if err := f.seen.load(ctx, f.log, newest); err != nil {
 		return err
 	}
-	filter := f.filter
+	filter := f.Filter
 	if filter.ThroughSeq = newest; newest > 0 {
-		if err := f.log.Each(ctx, filter, f.print); err != nil {
+		if err := f.log.EachRow(ctx, filter, f.print); err != nil {
 			return err
 		}
 	}
@@ -208,9 +218,9 @@ func (f *follower) begin(ctx context.Context, newest int64) error {
 // read shows the rows behind the cursor. If the log no longer has the row at the cursor, its rows were replaced.
 func (f *follower) read(ctx context.Context) error {
 	// Drop the page cache: the file may no longer have what it holds.
-	_, _ = f.log.db.SQL().ExecContext(ctx, "PRAGMA shrink_memory")
+	_, _ = f.log.SQL().ExecContext(ctx, "PRAGMA shrink_memory")
 	var hash string
-	err := f.log.db.SQL().QueryRowContext(ctx, table.SelectHash, f.cursor).Scan(&hash)
+	err := f.log.SQL().QueryRowContext(ctx, table.SelectHash, f.cursor).Scan(&hash)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
@@ -226,7 +236,7 @@ func (f *follower) read(ctx context.Context) error {
 				return err
 			}
 		}
-		if err != nil || len(rows) < followChunk {
+		if err != nil || len(rows) < Chunk {
 			return err
 		}
 	}

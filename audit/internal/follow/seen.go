@@ -1,4 +1,4 @@
-package audit
+package follow
 
 import (
 	"context"
@@ -30,10 +30,10 @@ type seenRow struct {
 }
 
 // load adds the rows of l up to newest.
-func (s *seenRows) load(ctx context.Context, l *Log, newest int64) error {
+func (s *seenRows) load(ctx context.Context, l *table.Database, newest int64) error {
 	*s = seenRows{hashes: map[string]struct{}{}}
 	const query = "SELECT ts, hash FROM events WHERE seq <= ? ORDER BY seq DESC LIMIT ?"
-	rows, err := l.db.SQL().QueryContext(ctx, query, newest, maxLoaded+1)
+	rows, err := l.SQL().QueryContext(ctx, query, newest, maxLoaded+1)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (s *seenRows) load(ctx context.Context, l *Log, newest int64) error {
 func (s *seenRows) has(hash string) bool { _, ok := s.hashes[hash]; return ok }
 
 // forgot reports whether r may have been read and dropped from the ring.
-func (s *seenRows) forgot(r Row) bool { return !s.horizon.IsZero() && !r.TS.After(s.horizon) }
+func (s *seenRows) forgot(r chain.Row) bool { return !s.horizon.IsZero() && !r.TS.After(s.horizon) }
 
 // add adds a row, in place of the oldest one if the ring is full.
 func (s *seenRows) add(row seenRow) {
@@ -91,19 +91,19 @@ type flagged struct {
 func (f flagged) Scan(dest ...any) error { return f.Scanner.Scan(append(dest, f.flag)...) }
 
 // chunk returns the next selected rows behind the cursor that were not read before, and with an error those before
-// it. Fewer than followChunk are the last ones.
-func (f *follower) chunk(ctx context.Context) ([]Row, error) {
-	filter := f.filter
+// it. Fewer than Chunk are the last ones.
+func (f *follower) chunk(ctx context.Context) ([]chain.Row, error) {
+	filter := f.Filter
 	filter.AfterSeq = 0
 	where, args := filter.Terms()
 	query := "SELECT " + table.Columns + ", " + where + " FROM events WHERE seq > ? ORDER BY seq"
-	rows, err := f.log.db.SQL().QueryContext(ctx, query, append(args, f.cursor)...)
+	rows, err := f.log.SQL().QueryContext(ctx, query, append(args, f.cursor)...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var fresh []Row
-	for len(fresh) < followChunk && rows.Next() {
+	var fresh []chain.Row
+	for len(fresh) < Chunk && rows.Next() {
 		var selected bool
 		r, _, err := table.Scan(flagged{rows, &selected})
 		if err != nil && r.Hash == "" {
@@ -127,7 +127,7 @@ func (f *follower) chunk(ctx context.Context) ([]Row, error) {
 // chained, all rows before it were read too.
 func (f *follower) rewind(ctx context.Context) (int64, error) {
 	f.cursor = 0
-	rows, err := f.log.db.SQL().QueryContext(ctx, "SELECT seq, hash FROM events ORDER BY seq DESC")
+	rows, err := f.log.SQL().QueryContext(ctx, "SELECT seq, hash FROM events ORDER BY seq DESC")
 	if err != nil {
 		return 0, err
 	}
@@ -153,12 +153,12 @@ func (f *follower) wasPruned(ctx context.Context, missing bool) bool {
 	}
 	var prev string
 	const query = "SELECT prev_hash FROM events WHERE seq = ?"
-	err := f.log.db.SQL().QueryRowContext(ctx, query, f.cursor+1).Scan(&prev)
+	err := f.log.SQL().QueryRowContext(ctx, query, f.cursor+1).Scan(&prev)
 	return err == nil && f.seen.has(prev)
 }
 
 // print shows one row.
-func (f *follower) print(r Row) error {
+func (f *follower) print(r chain.Row) error {
 	if err := f.show(r); err != nil {
 		return showError{err}
 	}
