@@ -70,7 +70,7 @@ func (s *Counting) build(ctx context.Context, n int64, salt uint64) (*indexBlock
 		}
 		var marks [MarkColumns]uint32
 		for i := range marks {
-			marks[i] = mark(salt, row.text(int32(4+i))) //nolint:gosec // a few columns
+			marks[i] = mark(salt, row.text(int32(4+i)))
 		}
 		b.set(slot, marks, ts)
 		before = hash
