@@ -154,15 +154,16 @@ func TestTheAnswersForClaudeChangeNothingElse(t *testing.T) {
 	image := recipes.Agent("claude")
 	recipes.Need(t, "podman", image)
 	claude, _ := agents.Find("claude")
-	const answers = `"hasCompletedOnboarding":true,"theme":"dark","projects":{"/home/agent/workspace":` +
-		`{"hasTrustDialogAccepted":true}}`
+	u := newUser(t, stub.Script{})
+	trusted := `"` + u.project + `":{"hasTrustDialogAccepted":true}}`
+	answers := `"hasCompletedOnboarding":true,"theme":"dark","projects":{` + trusted
 	script, want := "", ""
 	for _, c := range []struct{ before, after string }{
 		{":", "{" + answers + "}"},
 		{"export ANTHROPIC_API_KEY=sk-0123456789abcdefghij",
 			"{" + answers + `,"customApiKeyResponses":{"approved":["0123456789abcdefghij"]}}`},
 		{`echo '{"n":1,"theme":"light","projects":{"/x":{"a":2}}}' >$f`, `{"n":1,"theme":"light",` +
-			`"projects":{"/x":{"a":2},"/home/agent/workspace":{"hasTrustDialogAccepted":true}},"hasCompletedOnboarding":true}`},
+			`"projects":{"/x":{"a":2},` + trusted + `,"hasCompletedOnboarding":true}`},
 		{"echo '{torn' >$f", "{torn"},                       // it is no JSON
 		{`echo '{"projects":[1]}' >$f`, `{"projects":[1]}`}, // it has another type
 		{"mkfifo $f", "fifo"},                               // reading it would wait
@@ -174,7 +175,6 @@ func TestTheAnswersForClaudeChangeNothingElse(t *testing.T) {
 		`
 		want += c.after + "\n.claude.json\n"
 	}
-	u := newUser(t, stub.Script{})
 	if r := u.box(script, "--image", image.Ref); r.out != want || r.code != 0 {
 		t.Errorf("exit %d, it is\n%s\nwant\n%s\n%s", r.code, r.out, want, r.err)
 	}

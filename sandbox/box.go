@@ -18,6 +18,7 @@ type box struct {
 	Spec
 	Uplink
 	Limits   engine.Limits
+	Place    string         // of the project, besides Workspace; "" is none
 	Unsealed bool           // it has the engine's own network instead of a gateway
 	mounts   string         // the directory of the files that are mounted into it
 	trees    []Tree         // of the uplink

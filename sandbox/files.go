@@ -152,7 +152,7 @@ func masks(b box) ([]string, error) {
 		if err != nil || rel == "." || !Within(dir, b.Dir) {
 			return nil, fmt.Errorf("hide %s: it does not lie in %s", dir, b.Dir)
 		}
-		masked = append(masked, filepath.Join(Workspace, rel))
+		masked = append(masked, b.inPlaces(rel)...)
 	}
 	return masked, nil
 }
@@ -185,11 +185,14 @@ func (e *Engine) forbiddenMount(b box) error {
 	return nil
 }
 
-// checkHeld returns an error for a directory that is to be held and has become a
+// checkHeld returns an error for a place of the project that is to be mounted and has become a
 // link, or was removed: the engine would mount what the link leads to.
 func checkHeld(covers []Cover) error {
 	for _, c := range covers {
-		if real, err := filepath.EvalSymlinks(c.Source); c.Held && (err != nil || real != c.Source) {
+		if !c.Held && !c.Own {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(c.Source); err != nil || real != c.Source {
 			return fmt.Errorf("hold %s: it was replaced since the start", c.Source)
 		}
 	}

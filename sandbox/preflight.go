@@ -268,6 +268,7 @@ func (e *Engine) findCommand(ctx context.Context, b box, id, name, dirs string) 
 	for _, place := range places {
 		mounted := func(m engine.Mount) bool { return Within(place, m.Target) }
 		if !path.IsAbs(place) || strings.HasPrefix(path.Clean(place), path.Dir(Workspace)) ||
+			b.Place != "" && Within(path.Clean(place), b.Place) ||
 			slices.ContainsFunc(b.Spec.Mounts, mounted) {
 			return place, nil
 		}
@@ -298,7 +299,7 @@ func (e *Engine) commandInImage(ctx context.Context, b box, places []string) str
 	}
 	defer image.Close()
 	for _, place := range places {
-		if !path.IsAbs(place) || lying(Mounted(), path.Clean(place)) {
+		if !path.IsAbs(place) || lying(append(Mounted(), b.places()...), path.Clean(place)) {
 			return ""
 		}
 		info, err := image.Ask(strings.TrimPrefix(path.Clean(place), "/"))

@@ -40,7 +40,8 @@ import (
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
-// Workspace is where the project is mounted in a sandbox.
+// Workspace is where every sandbox has its project. Where its own path is one that a sandbox can have, it is there too,
+// see [CheckPlace]: what git, compilers and package managers record are paths, and the host reads them.
 const Workspace = "/home/agent/workspace"
 
 // Labels by which Sweep finds containers.
@@ -70,7 +71,7 @@ type Spec struct {
 	// which it may change. It needs sh in Needs. "" is none.
 	Prelude string
 	State   State    // is at StateDir; without a program there is none
-	Dir     string   // the project; at Workspace in the sandbox
+	Dir     string   // the project, without links
 	Mask    []string // directories below Dir that are empty in the sandbox
 	// Mounts are further files and directories of this host.
 	Mounts []engine.Mount
@@ -105,6 +106,9 @@ type Prepared struct {
 	// reason, for people; it is "" without an uplink.
 	Sealed     bool
 	Unsealable string
+
+	// Place is the project's own path if the sandbox has it there too. Otherwise Displaced is the reason, for people.
+	Place, Displaced string
 
 	spec Spec
 }
@@ -141,6 +145,9 @@ func Prepare(ctx context.Context, s Spec) (_ *Prepared, err error) {
 		if p.Sealed, p.Unsealable, err = e.sealable(ctx, p.Image, s.UplinkRoot); err != nil {
 			return nil, err
 		}
+	}
+	if err := p.placeProject(ctx); err != nil {
+		return nil, err
 	}
 	if s.Limit != nil {
 		machine, err := e.machine(ctx)
@@ -222,6 +229,8 @@ type Cover struct {
 	// Held makes the place of the project's own directory, Source, a mount point: the sandbox may write to it, but
 	// cannot rename or remove it, and with it what lies read-only in it. All other covers are read-only.
 	Held bool
+	// Own reports whether Source is that place itself, not a copy, and read-only all the same.
+	Own bool
 }
 
 // Run runs the sandbox from its creation to its removal and returns the
@@ -232,7 +241,7 @@ type Cover struct {
 // [CommandError] or an [ImageError] when the image cannot run the command; a
 // [ProjectError] when the project has what no sandbox may see.
 func (p *Prepared) Run(ctx context.Context, u Uplink) (code int, err error) {
-	b := box{Spec: p.spec, Uplink: u, Limits: p.Limits, Unsealed: !p.Sealed}
+	b := box{Spec: p.spec, Uplink: u, Limits: p.Limits, Unsealed: !p.Sealed, Place: p.Place}
 	b.Image = p.Image
 	return p.Engine.run(ctx, b)
 }

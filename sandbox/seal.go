@@ -160,13 +160,15 @@ func (e *Engine) boxConfig(ctx context.Context, b box, seccomp string) (_ engine
 		return engine.Config{}, false, err
 	}
 	config := engine.Config{
-		Labels: labels(b.Session, "box"), Image: img.id, Command: b.argv(), User: user, Dir: Workspace,
+		Labels: labels(b.Session, "box"), Image: img.id, Command: b.argv(), User: user, Dir: b.places()[0],
 		TTY: b.TTY, Stdin: b.Stdin != nil,
 		// Process 1 ignores signals that it has no handler for: an init makes
 		// Ctrl-C work for every command. Without one a second Ctrl-C kills.
 		Init:    true,
 		Seccomp: seccomp, Limits: b.Limits, Processes: MaxProcesses,
-		Mounts: []engine.Mount{{Source: b.Dir, Target: Workspace}},
+	}
+	for _, place := range b.places() {
+		config.Mounts = append(config.Mounts, engine.Mount{Source: b.Dir, Target: place})
 	}
 	if b.ReadOnly {
 		config.ReadOnly = true
@@ -175,11 +177,13 @@ func (e *Engine) boxConfig(ctx context.Context, b box, seccomp string) (_ engine
 	}
 	config.Mounts = append(config.Mounts, b.Spec.Mounts...)
 	for _, c := range b.covers {
-		at := c.Path
-		if !path.IsAbs(at) {
-			at = path.Join(Workspace, at)
+		targets := []string{c.Path}
+		if !path.IsAbs(c.Path) {
+			targets = b.inPlaces(c.Path)
 		}
-		config.Mounts = append(config.Mounts, engine.Mount{Source: c.Source, Target: at, ReadOnly: !c.Held})
+		for _, at := range targets {
+			config.Mounts = append(config.Mounts, engine.Mount{Source: c.Source, Target: at, ReadOnly: !c.Held})
+		}
 	}
 	if config.Masks, err = masks(b); err != nil {
 		return engine.Config{}, false, err

@@ -119,7 +119,7 @@ func TestADockerfileCannotEndTheSeal(t *testing.T) {
 			curl -sS https://`+stub.GitHub+`/user | grep -c octo-stand-in
 			curl -sS --noproxy '*' --max-time 20 -o /dev/null -w '%{http_code}\n' https://198.51.100.1/ 2>/dev/null
 			[ ! -e /tmp/healthcheck ] || echo healthcheck`)
-		want := "/home/agent/workspace\nCapBnd:0000000000000000\nCapEff:0000000000000000\nNoNewPrivs:1\nSeccomp:2\nlo\n" +
+		want := p.project + "\nCapBnd:0000000000000000\nCapEff:0000000000000000\nNoNewPrivs:1\nSeccomp:2\nlo\n" +
 			"http://127.0.0.1:3128 http://127.0.0.1:3128\n1\n"
 		lines := strings.Split(strings.TrimSpace(r.out), "\n")
 		got := strings.Join(lines[:max(0, len(lines)-1)], "\n") + "\n"

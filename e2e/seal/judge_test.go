@@ -196,10 +196,11 @@ next:
 var (
 	hostMounts = whole(`/ \S+ rw|/etc/(resolv\.conf|hosts|hostname) \S+ r[ow]|/run/\.containerenv \S+ r[ow]|` +
 		`/run/secrets \S+ r[ow]|/(run/podman-init|sbin/docker-init|usr/sbin/docker-init|dev/init) \S+ ro|` +
-		`/opt/aileron/manifests \S+ ro|` + sandbox.Workspace + ` \S+ rw`)
+		`/opt/aileron/manifests \S+ ro|(` + sandbox.Workspace + `|/\S+/seal-\S+) \S+ rw`)
 	kernels    = whole(`\S+ (proc|sysfs|tmpfs|devpts|devtmpfs|mqueue|cgroup2?) r[ow]`)
 	ownProcess = whole(`\d+ (\S+ -- )?\./probe`)
-	mayBeFound = whole(`the canary in ` + sandbox.Workspace + `/canary|the control in /proc/\d+/(environ|mem)`)
+	mayBeFound = whole(`the canary in (` +
+		sandbox.Workspace + `|/\S+/seal-\S+)/canary|the control in /proc/\d+/(environ|mem)`)
 	// That the search finds what is there: in files, in environments, in memory.
 	mustBeFound = []*regexp.Regexp{regexp.MustCompile(`the canary in \S+/canary\n`),
 		regexp.MustCompile(`the control in /proc/1/environ\n`), regexp.MustCompile(`the control in /proc/\d+/mem\n`)}

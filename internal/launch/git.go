@@ -1,14 +1,20 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"os"
+	"maps"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/ALRubinger/aileron/internal/gitlayout"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/internal/regular"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
@@ -33,6 +39,13 @@ func gitFile(name, email string) sandbox.File {
 	return sandbox.File{Path: gitConfigFile, Mode: 0o644, Data: []byte(text)}
 }
 
+// keepReflogs adds to the settings what lets git gc work where worktrees are read-only: it would rewrite their reflogs,
+// fail, and leave that in .git/gc.log, which stops the host's own.
+func keepReflogs(f sandbox.File) sandbox.File {
+	f.Data = append(f.Data, "[gc]\n\treflogExpire = never\n\treflogExpireUnreachable = never\n"...)
+	return f
+}
+
 // quoteGit returns a value as git reads it from a file (git-config(1), Syntax), without control characters.
 func quoteGit(value string) string {
 	value = strings.Map(func(r rune) rune {
@@ -47,16 +60,77 @@ func quoteGit(value string) string {
 // gitTime bounds a command of the host's git.
 const gitTime = 5 * time.Second
 
-// beginGitIdentity begins to ask for the identity that gitIdentity returns, and returns what waits for it.
-func (l *Launcher) beginGitIdentity(ctx context.Context, dir string) func() (name, email string) {
+// gitFacts are what the host's settings say about git in a sandbox.
+type gitFacts struct {
+	name, email string            // the user's identity
+	own         map[string]string // settings of the repository itself
+}
+
+// beginGitFacts begins to ask for the host's settings, and returns what waits for them.
+func (b *sandboxed) beginGitFacts(ctx context.Context) func() gitFacts {
 	known := make(chan struct{})
-	var name, email string
+	var facts gitFacts
 	go func() {
 		defer close(known)
-		name, email = l.gitIdentity(ctx, dir)
+		facts.name, facts.email = b.gitIdentity(ctx, b.dir)
+		facts.own = b.layout.Settings(ctx)
 	}()
-	return func() (string, string) { <-known; return name, email }
+	return func() gitFacts { <-known; return facts }
 }
+
+// reportGit prints what of the host's git is different in the sandbox.
+func (b *sandboxed) reportGit(facts gitFacts) {
+	name, email, whose := facts.name, facts.email, "as on this host"
+	if facts.own["user.name"]+facts.own["user.email"] != "" {
+		name, email = cmp.Or(facts.own["user.name"], name), cmp.Or(facts.own["user.email"], email)
+		whose = "as the project's own configuration says"
+	}
+	if name != "" || email != "" {
+		b.Infof("aileron: git in the sandbox knows you as %s <%s>, %s", name, email, whose)
+	}
+	if isTrue(facts.own["commit.gpgsign"]) {
+		b.Infof("aileron: commits in the sandbox are not signed, although commit.gpgsign is set; sign them on this host: " +
+			"git rebase --exec 'git commit --amend --no-edit --gpg-sign' BASE")
+	}
+	if hooks := facts.own["core.hookspath"]; strings.HasPrefix(hooks, "~") || filepath.IsAbs(hooks) &&
+		!sandbox.Within(hooks, b.dir) && !b.sees(hooks) {
+		b.Infof("aileron: core.hooksPath is %s, which the sandbox does not have: those hooks do not run in it", hooks)
+	}
+}
+
+// isTrue reports whether a setting of git is switched on (git-config(1), Values).
+func isTrue(value string) bool {
+	switch strings.ToLower(value) {
+	case "true", "yes", "on", "1":
+		return true
+	}
+	return false
+}
+
+// proxySetting is a setting of git that leads past HTTPS_PROXY.
+var proxySetting = regexp.MustCompile(`^(http\.(.*\.)?|remote\..*\.)proxy$`)
+
+// gitVariables returns settings of git that come after those of a repository (git-config(1), ENVIRONMENT): the sandbox
+// has no key to sign with, and only the session's proxy leads out of it. proxy is its URL; "" is none.
+func gitVariables(facts gitFacts, proxy string) []string {
+	settings := [][2]string{{"commit.gpgSign", "false"}, {"tag.gpgSign", "false"}, {"push.gpgSign", "false"}}
+	if proxy != "" {
+		settings = append(settings, [2]string{"http.proxy", proxy})
+		for _, name := range slices.Sorted(maps.Keys(facts.own)) {
+			if name != "http.proxy" && proxySetting.MatchString(name) && len(settings) < maxGitVariables {
+				settings = append(settings, [2]string{name, proxy})
+			}
+		}
+	}
+	env := []string{fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(settings))}
+	for i, s := range settings {
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s[1]))
+	}
+	return env
+}
+
+// maxGitVariables bounds the settings that are variables: a repository may be a stranger's.
+const maxGitVariables = 64
 
 // gitIdentity returns user.name and user.email of the host's user, as they are in the project's directory. The
 // repository's own settings are not asked: they are in the sandbox, and may be those of a stranger.
@@ -82,81 +156,109 @@ func (l *Launcher) gitIdentity(ctx context.Context, dir string) (name, email str
 	return get("user.name"), get("user.email")
 }
 
-// commonGitDir returns the directory that a project shares with the repository of which it is a worktree; "" if it is
-// none.
-//
-// The .git file of a project may be a stranger's, who names any directory of this host in it. So the repository must
-// name the worktree too, in a file that only its owner can have written: git worktree add does.
-func commonGitDir(dir string) (string, error) {
-	file := filepath.Join(dir, ".git")
-	text, err := readSmall(file)
-	to, isLink := strings.CutPrefix(strings.TrimSpace(text), "gitdir: ")
-	if err != nil || !isLink {
-		return "", nil //nolint:nilerr // a repository of its own, or none
-	}
-	if !filepath.IsAbs(to) {
-		to = filepath.Join(dir, to)
-	}
-	own, err := filepath.EvalSymlinks(to)
-	if err != nil {
-		return "", fmt.Errorf("find the repository of the worktree: %w", err)
-	}
-	if filepath.Base(filepath.Dir(own)) != "worktrees" {
-		return "", nil // a submodule's
-	}
-	back, err := readSmall(filepath.Join(own, "gitdir"))
-	if err != nil {
-		return "", fmt.Errorf("find the repository of the worktree: %w", err)
-	}
-	if back = strings.TrimSpace(back); !filepath.IsAbs(back) {
-		back = filepath.Join(own, back)
-	}
-	if real, err := filepath.EvalSymlinks(back); err != nil || real != file {
-		return "", fmt.Errorf("find the repository of the worktree: %s names the worktree %s, and not this project", own,
-			back)
-	}
-	common := filepath.Dir(filepath.Dir(own))
-	// Another sandbox of this project could put a link in its place after this look at it, and the engine would mount
-	// what that leads to.
-	if sandbox.Within(common, dir) {
-		return "", fmt.Errorf("find the repository of the worktree: %s lies in the project itself", common)
-	}
-	for _, part := range []string{"HEAD", "objects", "refs"} {
-		if _, err := os.Lstat(filepath.Join(common, part)); err != nil {
-			return "", fmt.Errorf("find the repository of the worktree: %s is none: %w", common, err)
+// sees reports whether the sandbox has a path of this host, at the same path, by one of its mounts.
+func (b *sandboxed) sees(path string) bool {
+	return slices.ContainsFunc(b.mounts, func(m engine.Mount) bool {
+		return m.Source == m.Target && sandbox.Within(path, m.Source)
+	})
+}
+
+// linkRepository adds what git needs of the project's repository that is not in the project: its directory of git, at
+// its own path.
+func (b *sandboxed) linkRepository(ctx context.Context) {
+	layout, err := gitlayout.Of(ctx, b.dir, b.sees)
+	if layout.Outside() && !b.sees(layout.Git) {
+		m := engine.Mount{Source: layout.Git, Target: layout.Git}
+		if refused := checkMount(m, b.Home); refused != nil {
+			layout, err = gitlayout.Layout{}, refused
+		} else {
+			b.mounts = append(b.mounts, m)
+			b.Infof("aileron: the project is a %s: the repository %s is in the sandbox too, at its own path", layout.Kind,
+				layout.Git)
 		}
 	}
-	return common, nil
+	if err != nil {
+		b.Infof("aileron: warning: git will not work in the sandbox: %v", err)
+		if help := hint.Of(err); help != "" {
+			b.Infof("  hint: %s", help)
+		}
+	}
+	if layout.Outside() && !b.seesReadOnly(layout.Git) {
+		b.gitDirs = append(b.gitDirs, layout.Git)
+	}
+	b.layout = layout
+}
+
+// seesReadOnly reports whether a mount of the sandbox's keeps it from changing a path.
+func (b *sandboxed) seesReadOnly(path string) bool {
+	return slices.ContainsFunc(b.mounts, func(m engine.Mount) bool { return m.ReadOnly && sandbox.Within(path, m.Target) })
+}
+
+// maxWorktreeMounts bounds the worktrees of which each has a mount of its own.
+const maxWorktreeMounts = 64
+
+// held returns the directories of the project and its repository that the sandbox cannot replace, the outer ones
+// first. With .git, it would replace the read-only hooks. What git has of worktrees that it does not see is read-only:
+// git worktree prune takes them for removed ones, and what is staged in them would be lost.
+func (b *sandboxed) held() []sandbox.Cover {
+	var covers []sandbox.Cover
+	add := func(dir string, held bool) {
+		at := dir
+		if rel, err := filepath.Rel(b.dir, dir); err == nil && filepath.IsLocal(rel) {
+			at = rel
+		}
+		covers = append(covers, sandbox.Cover{Source: dir, Path: at, Held: held, Own: !held})
+	}
+	for _, name := range hostfiles.Held(b.dir) {
+		add(filepath.Join(b.dir, name), true)
+	}
+	others := b.layout.Others
+	if len(others) == 0 || b.seesReadOnly(b.layout.Git) {
+		return covers
+	}
+	if len(others) > maxWorktreeMounts {
+		b.Infof("aileron: the repository has %d other worktrees: the sandbox cannot add one", len(others))
+		add(b.layout.Worktrees(), false)
+		if b.layout.Own != "" {
+			add(b.layout.Own, true)
+		}
+		return covers
+	}
+	add(b.layout.Worktrees(), true)
+	for _, w := range others {
+		add(w.Admin, false)
+	}
+	return covers
+}
+
+// worktreeLinks returns a .git file for each worktree that the sandbox does not see, at its path: git takes one without
+// for a removed one. The project's own is among them where the sandbox does not have the project there: a copy, because
+// a mount would be resolved by the engine, and another sandbox of the project could put a link there meanwhile.
+func (b *sandboxed) worktreeLinks() []sandbox.File {
+	var files []sandbox.File
+	worktrees := b.layout.Others
+	if b.layout.Own != "" && b.prepared.Place == "" {
+		if text, err := readSmall(filepath.Join(b.dir, ".git")); err == nil {
+			worktrees = append(slices.Clone(worktrees), gitlayout.Worktree{Path: b.dir, Link: []byte(text)})
+		}
+	}
+	for _, w := range worktrees {
+		link := filepath.Join(w.Path, ".git")
+		taken := func(m engine.Mount) bool { return sandbox.Within(link, m.Target) }
+		if w.Path == "" || sandbox.CheckPlace(w.Path) != nil || sandbox.Within(link, sandbox.Workspace) ||
+			b.prepared.Place != "" && sandbox.Within(link, b.prepared.Place) || slices.ContainsFunc(b.mounts, taken) {
+			continue
+		}
+		files = append(files, sandbox.File{Path: link, Mode: 0o644, Data: w.Link})
+		if b.ReadOnly && len(files) == maxWorktreeMounts { // each is a mount
+			break
+		}
+	}
+	return files
 }
 
 // readSmall reads a regular file of a few bytes.
 func readSmall(path string) (string, error) {
 	data, err := regular.Read(path, 8<<10)
 	return string(data), err
-}
-
-// mountWorktree adds what git needs of the repository of a worktree: the common directory at its own path and, so that
-// git worktree prune does not take the worktree for a removed one, a .git file at the path of the project. That is a
-// copy: a mount of the project's own would be resolved by the engine, and another sandbox of the project could put a
-// link there meanwhile.
-func (b *sandboxed) mountWorktree() {
-	common, err := commonGitDir(b.dir)
-	if err == nil && common != "" {
-		err = checkMount(engine.Mount{Source: common, Target: common}, b.Home)
-	}
-	var text string
-	if err == nil && common != "" {
-		text, err = readSmall(filepath.Join(b.dir, ".git"))
-	}
-	switch {
-	case err != nil:
-		b.Infof("aileron: warning: git will not work in the sandbox: %v", err)
-	case common != "":
-		b.mounts = append(b.mounts, engine.Mount{Source: common, Target: common})
-		if !sandbox.Within(b.dir, sandbox.Workspace) { // it is there
-			b.files = append(b.files, sandbox.File{Path: filepath.Join(b.dir, ".git"), Mode: 0o644, Data: []byte(text)})
-		}
-		b.gitDirs = append(b.gitDirs, common)
-		b.Infof("aileron: the project is a worktree: the repository %s is in the sandbox too, at its own path", common)
-	}
 }

@@ -1,23 +1,32 @@
 package launch
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // worktree returns a directory with a repository and a worktree of it, as git worktree add makes them.
 func worktree(t *testing.T) (project, common string) {
 	t.Helper()
-	root := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	project, common = filepath.Join(root, "wt"), filepath.Join(root, "main", ".git")
 	own := filepath.Join(common, "worktrees", "wt")
 	for _, dir := range []string{project, own, filepath.Join(common, "objects"), filepath.Join(common, "refs")} {
-		must.Do(t, os.MkdirAll(dir, 0o700))
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	write(t, filepath.Join(common, "HEAD"), "ref: refs/heads/main\n")
 	write(t, filepath.Join(project, ".git"), "gitdir: "+own+"\n")
@@ -27,57 +36,8 @@ func worktree(t *testing.T) (project, common string) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
-}
-
-func TestTheRepositoryOfAWorktreeIsFound(t *testing.T) {
-	project, common := worktree(t)
-	if got, err := commonGitDir(project); got != common || err != nil {
-		t.Errorf("commonGitDir = %q, %v, want %s", got, err, common)
-	}
-	write(t, filepath.Join(project, ".git"), "gitdir: ../main/.git/worktrees/wt\n")
-	write(t, filepath.Join(common, "worktrees", "wt", "gitdir"), "../../../../wt/.git\n")
-	if got, err := commonGitDir(project); got != common || err != nil {
-		t.Errorf("with relative paths, commonGitDir = %q, %v, want %s", got, err, common)
-	}
-}
-
-// The .git file of a hostile project names a directory that is not its own.
-func TestAProjectCannotNameAnotherRepository(t *testing.T) {
-	for name, spoil := range map[string]func(project, common string){
-		"no worktree": func(project, _ string) { write(t, filepath.Join(project, ".git"), "gitdir: /etc\n") },
-		"another's": func(_, common string) {
-			other := filepath.Join(filepath.Dir(filepath.Dir(common)), "other")
-			write(t, other, "gitdir: x\n")
-			write(t, filepath.Join(common, "worktrees", "wt", "gitdir"), other+"\n")
-		},
-		"no back link":     func(_, common string) { _ = os.Remove(filepath.Join(common, "worktrees", "wt", "gitdir")) },
-		"not a repository": func(_, common string) { _ = os.Remove(filepath.Join(common, "HEAD")) },
-		"a link as file": func(project, common string) {
-			file := filepath.Join(project, ".git")
-			_ = os.Rename(file, filepath.Join(project, "real"))
-			_ = os.Symlink("real", file)
-		},
-		"a repository in the project": func(project, common string) { // where a sandbox could put a link instead
-			_ = os.Rename(common, filepath.Join(project, "own"))
-			write(t, filepath.Join(project, ".git"), "gitdir: own/worktrees/wt\n")
-		},
-		"a link in the repository": func(_, common string) {
-			back := filepath.Join(common, "worktrees", "wt", "gitdir")
-			_ = os.Rename(back, back+".real")
-			_ = os.Symlink(back+".real", back)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			project, common := worktree(t)
-			spoil(project, common)
-			if got, _ := commonGitDir(project); got != "" {
-				t.Errorf("commonGitDir = %q", got)
-			}
-		})
-	}
-	if got, err := commonGitDir(t.TempDir()); got != "" || err != nil {
-		t.Errorf("commonGitDir without git = %q, %v", got, err)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -107,7 +67,9 @@ func TestTheHostsIdentityIsTheUsers(t *testing.T) {
 	home, project := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(home, ".gitconfig"), "[user]\nname = Ada\nemail = ada@example.org\n")
 	for _, dir := range []string{"objects", "refs"} {
-		must.Do(t, os.MkdirAll(filepath.Join(project, ".git", dir), 0o700))
+		if err := os.MkdirAll(filepath.Join(project, ".git", dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	write(t, filepath.Join(project, ".git", "HEAD"), "ref: refs/heads/main\n")
 	write(t, filepath.Join(project, ".git", "config"), "[user]\nname = Mallory\n")
@@ -122,17 +84,124 @@ func TestTheHostsIdentityIsTheUsers(t *testing.T) {
 	}
 }
 
+// linked returns a sandbox of the project that is prepared at its own path, or with place "" at the common one alone.
+func linked(t *testing.T, project, place string) (b *sandboxed, said *strings.Builder) {
+	t.Helper()
+	said = &strings.Builder{}
+	l := &Launcher{Home: t.TempDir(), Infof: func(form string, args ...any) { fmt.Fprintf(said, form+"\n", args...) }}
+	b = &sandboxed{Launcher: l, dir: project, prepared: &sandbox.Prepared{Place: place}}
+	b.linkRepository(t.Context())
+	return b, said
+}
+
 // A mount of the file would be resolved by the engine, when another sandbox may have put a link in its place.
 func TestTheGitFileOfAWorktreeIsCopied(t *testing.T) {
 	project, common := worktree(t)
-	b := &sandboxed{Launcher: &Launcher{Home: t.TempDir(), Infof: t.Logf}, dir: project}
-	b.mountWorktree()
-	file := filepath.Join(project, ".git")
-	if len(b.mounts) != 1 || b.mounts[0].Source != common {
-		t.Errorf("the mounts: %+v, want %s alone", b.mounts, common)
+	b, said := linked(t, project, "")
+	if len(b.mounts) != 1 || b.mounts[0].Source != common || !slices.Equal(b.gitDirs, []string{common}) {
+		t.Errorf("the mounts: %+v, want %s alone (%s)", b.mounts, common, said)
 	}
-	if len(b.files) != 1 || b.files[0].Path != file || string(b.files[0].Data) !=
+	files := b.worktreeLinks()
+	if len(files) != 1 || files[0].Path != filepath.Join(project, ".git") || string(files[0].Data) !=
 		"gitdir: "+filepath.Join(common, "worktrees", "wt")+"\n" {
-		t.Errorf("the files: %+v", b.files)
+		t.Errorf("the files: %+v", files)
+	}
+	if b, _ := linked(t, project, project); len(b.worktreeLinks()) != 0 {
+		t.Errorf("beside the project itself: %+v", b.worktreeLinks())
+	}
+}
+
+// addWorktree adds another worktree to the repository, which names the path of its .git.
+func addWorktree(t *testing.T, common, name, link string) string {
+	t.Helper()
+	admin := filepath.Join(common, "worktrees", name)
+	must.Do(t, os.MkdirAll(admin, 0o700))
+	write(t, filepath.Join(admin, "gitdir"), link+"\n")
+	return admin
+}
+
+func TestOtherWorktreesAreReadOnlyAndNotTakenForRemovedOnes(t *testing.T) {
+	project, common := worktree(t)
+	gone := addWorktree(t, common, "gone", "/work/gone/.git")
+	b, _ := linked(t, project, project)
+	got, want := b.held(), []sandbox.Cover{
+		{Source: filepath.Join(common, "worktrees"), Path: filepath.Join(common, "worktrees"), Held: true},
+		{Source: gone, Path: gone, Own: true},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("it covers %+v, want %+v", got, want)
+	}
+	if files := b.worktreeLinks(); len(files) != 1 || files[0].Path != "/work/gone/.git" ||
+		string(files[0].Data) != "gitdir: "+gone+"\n" {
+		t.Errorf("the files: %+v", files)
+	}
+	main := filepath.Dir(common) // its own .git is held, too
+	b, _ = linked(t, main, main)
+	if got := b.held(); len(got) != 4 || got[0] != (sandbox.Cover{Source: common, Path: ".git", Held: true}) ||
+		got[2] != (sandbox.Cover{Source: gone, Path: ".git/worktrees/gone", Own: true}) {
+		t.Errorf("the main worktree covers %+v", got)
+	}
+}
+
+// What a sandbox wrote into the directory of a worktree must not put a file anywhere else.
+func TestAHostileWorktreeHasNoFileInTheSandbox(t *testing.T) {
+	project, common := worktree(t)
+	for i, link := range []string{project + "/x/.git", "/etc/.git", "/usr/lib/x/.git", "/.git", "/proc/self/x/.git",
+		sandbox.Workspace + "/x/.git", "/srv/data/x/.git", "/a\x1b[31m/.git", ""} {
+		addWorktree(t, common, fmt.Sprint("w", i), link)
+	}
+	b, _ := linked(t, project, project)
+	b.mounts = append(b.mounts, engine.Mount{Source: "/x", Target: "/srv/data"})
+	for _, f := range b.worktreeLinks() {
+		if !strings.HasPrefix(f.Path, common) { // "" is the worktree's own directory
+			t.Errorf("it puts %q", f.Path)
+		}
+	}
+}
+
+func TestManyWorktreesAreOneMount(t *testing.T) {
+	project, common := worktree(t)
+	for i := range 200 {
+		addWorktree(t, common, fmt.Sprint("w", i), fmt.Sprintf("/work/w%d/.git", i))
+	}
+	b, said := linked(t, project, project)
+	worktrees, own := filepath.Join(common, "worktrees"), filepath.Join(common, "worktrees", "wt")
+	if got := b.held(); !slices.Equal(got, []sandbox.Cover{
+		{Source: worktrees, Path: worktrees, Own: true}, {Source: own, Path: own, Held: true}}) {
+		t.Errorf("it covers %+v", got)
+	}
+	if !strings.Contains(said.String(), "200 other worktrees") || len(b.worktreeLinks()) != 200 {
+		t.Errorf("it says %q, and puts %d files", said, len(b.worktreeLinks()))
+	}
+}
+
+func TestSettingsOfTheHostDoNotStopACommit(t *testing.T) {
+	b, said := linked(t, t.TempDir(), "")
+	facts := gitFacts{name: "Ada", email: "ada@example.org", own: map[string]string{"commit.gpgsign": "true",
+		"core.hookspath": "/home/ada/hooks", "user.name": "Own", "http.proxy": "http://corp.example:8080",
+		"http.https://a.example/?x=y.proxy": "http://corp.example:8080", "remote.origin.proxy": "x", "http.proxyx": "x"}}
+	b.reportGit(facts)
+	for _, want := range []string{"knows you as Own <ada@example.org>, as the project's own configuration says",
+		"not signed", "core.hooksPath is /home/ada/hooks"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("it does not say %q: %s", want, said)
+		}
+	}
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("there is no git: ", err)
+	}
+	dir := t.TempDir()
+	must.Do(t, exec.Command("git", "init", "-q", dir).Run())
+	write(t, filepath.Join(dir, ".git", "config"), "[commit]\ngpgSign = true\n[http]\nproxy = corp\n[remote \"origin\"]\n"+
+		"proxy = corp\n[http \"https://a.example/?x=y\"]\nproxy = corp\n")
+	for _, c := range []struct{ args, want string }{
+		{"--type=bool commit.gpgSign", "false"}, {"http.proxy", "http://session:1"},
+		{"remote.origin.proxy", "http://session:1"}, {"--get-urlmatch http.proxy https://a.example/?x=y", "http://session:1"},
+	} {
+		cmd := exec.Command("git", append([]string{"-C", dir, "config"}, strings.Fields(c.args)...)...)
+		cmd.Env = append(os.Environ(), gitVariables(facts, "http://session:1")...)
+		if out, err := cmd.CombinedOutput(); strings.TrimSpace(string(out)) != c.want {
+			t.Errorf("git config %s: %q, %v; want %q", c.args, out, err, c.want)
+		}
 	}
 }

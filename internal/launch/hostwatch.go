@@ -47,7 +47,7 @@ func (w *hostWatch) wait() { <-w.taken }
 
 // cover copies what the command must not change to a new directory: git's hooks, or with all set whatever the host
 // would run, of the project and of the directories of git alike. The held directories of the project keep their names.
-func (w *hostWatch) cover(to string, all bool, held []string) ([]sandbox.Cover, error) {
+func (w *hostWatch) cover(to string, all bool, held []sandbox.Cover) ([]sandbox.Cover, error) {
 	places := w.places(".", all, hostfiles.HookDirs(w.dir))
 	if git := ".git"; len(w.gitDirs) > 0 && !slices.Contains(places, git) { // the file of a worktree
 		places = append(places, git)
@@ -68,10 +68,7 @@ func (w *hostWatch) cover(to string, all bool, held []string) ([]sandbox.Cover, 
 		}
 		covers = append(covers, more...)
 	}
-	for _, source := range held { // first: what is read-only lies in them
-		covers = slices.Insert(covers, 0, sandbox.Cover{Source: source, Path: filepath.Base(source), Held: true})
-	}
-	return covers, err
+	return append(slices.Clone(held), covers...), err // first: what is read-only lies in them
 }
 
 // coverNoHooks adds a cover of hooks that are not there in a directory of git, which lies at a place in the sandbox: it

@@ -148,6 +148,26 @@ func checkTarget(target string) error {
 	return nil
 }
 
+// fitMounts fits the mounts to a project that is at its own path too: one that is writable shows what is there anyway,
+// and one that is read-only covers a place of it.
+func (b *sandboxed) fitMounts() error {
+	var rest []engine.Mount
+	for _, m := range b.mounts {
+		rel, err := filepath.Rel(b.dir, m.Target)
+		switch {
+		case err != nil || !filepath.IsLocal(rel) || sandbox.CheckPlace(b.dir) != nil:
+			rest = append(rest, m)
+		case m.Source != m.Target || rel == "." && m.ReadOnly:
+			return hint.New(fmt.Errorf("mount %s: %s lies in the project, which the sandbox has at its own path", m.Source,
+				m.Target), "name a place outside of it: SRC:DST")
+		case m.ReadOnly:
+			b.covered = append(b.covered, sandbox.Cover{Source: m.Source, Path: rel, Own: true})
+		}
+	}
+	b.mounts = rest
+	return nil
+}
+
 // homeParts returns the directories of a home that a sandbox must not have: what lies in them decides what sandboxes
 // may do, or is believed by the next command.
 func homeParts() []string {

@@ -263,10 +263,9 @@ func TestGitsHooksCannotBeReplacedNorMade(t *testing.T) {
 	must.Do(t, os.Mkdir(filepath.Dir(hooks), 0o755))
 	w := watchHostFiles(t.Context(), dir)
 	w.wait()
-	covers, err := w.cover(to, false, []string{filepath.Join(dir, ".git")})
-	want := []sandbox.Cover{
-		{Source: filepath.Join(dir, ".git"), Path: ".git", Held: true}, {Source: to + "-no-hooks", Path: ".git/hooks"},
-	}
+	git := sandbox.Cover{Source: filepath.Join(dir, ".git"), Path: ".git", Held: true}
+	covers, err := w.cover(to, false, []sandbox.Cover{git})
+	want := []sandbox.Cover{git, {Source: to + "-no-hooks", Path: ".git/hooks"}}
 	if err != nil || !slices.Equal(covers, want) {
 		t.Fatalf("%v, %v; want %v", covers, err, want)
 	}
@@ -295,6 +294,25 @@ func TestNoPartOfTheHomeIsAProject(t *testing.T) {
 		must.Do(t, os.MkdirAll(dir, 0o700))
 		if _, _, err := Project(dir, home); err == nil {
 			t.Errorf("%q of the home is a project", part)
+		}
+	}
+}
+
+// A project is at its own path, so what a mount puts there is the project already, or would change it on the host.
+func TestAMountInTheProjectIsFittedToIt(t *testing.T) {
+	dir := "/work/project"
+	lib := engine.Mount{Source: "/work/lib", Target: "/lib"}
+	b := &sandboxed{dir: dir, mounts: []engine.Mount{lib, {Source: dir + "/data", Target: dir + "/data"},
+		{Source: dir + "/fixed", Target: dir + "/fixed", ReadOnly: true}}}
+	if err := b.fitMounts(); err != nil || !slices.Equal(b.mounts, []engine.Mount{lib}) ||
+		!slices.Equal(b.covered, []sandbox.Cover{{Source: dir + "/fixed", Path: "fixed", Own: true}}) {
+		t.Errorf("the mounts %+v, the covers %+v, %v", b.mounts, b.covered, err)
+	}
+	for _, m := range []engine.Mount{{Source: "/work/lib", Target: dir + "/lib"}, {Source: "/work/lib", Target: dir},
+		{Source: dir, Target: dir, ReadOnly: true}} {
+		b := &sandboxed{dir: dir, mounts: []engine.Mount{m}}
+		if err := b.fitMounts(); err == nil || hint.Of(err) == "" {
+			t.Errorf("%+v: %v", m, err)
 		}
 	}
 }

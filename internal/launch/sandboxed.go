@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/internal/detached"
+	"github.com/ALRubinger/aileron/internal/gitlayout"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/terminal"
@@ -73,9 +74,12 @@ func (l *Launcher) Sandboxed(ctx context.Context, s Sandbox) error {
 	defer cancel()
 	defer func() { b.terminal.close() }()
 	b.mounts = slices.Clone(s.Mounts)
-	b.mountWorktree()
+	if err := b.fitMounts(); err != nil {
+		return err
+	}
+	b.linkRepository(live)
 	b.host = watchHostFiles(live, b.dir, b.gitDirs...)
-	b.git = b.beginGitIdentity(live, b.dir)
+	b.git = b.beginGitFacts(live)
 	if err := b.prepare(live); err != nil {
 		return l.interrupted(ctx, err)
 	}
@@ -91,15 +95,16 @@ type sandboxed struct {
 	dir     string         // the project
 	mounts  []engine.Mount // what it sees besides
 	gitDirs []string       // directories of git among them
-	files   []sandbox.File // that it gets of the project, at their own path
+	layout  gitlayout.Layout
+	covered []sandbox.Cover // places of the project that its mounts keep
 	ports   *ports
 	mask    []string // directories of it that the sandbox does not see
 	binary  string   // aileron's own file
 	signals *signals
 	stop    *session.StopRequest
 	host    *hostWatch
-	git     func() (name, email string) // waits for the identity of the host's user
-	began   time.Time                   // when the command did; zero: it did not
+	git     func() gitFacts // waits for what the host's git says
+	began   time.Time       // when the command did; zero: it did not
 
 	// From prepare on:
 	prepared *sandbox.Prepared
@@ -181,6 +186,9 @@ func (b *sandboxed) run(ctx context.Context) (int, error) {
 		return 1, hint.New(errors.New("publish a port: this sandbox is not sealed, and has no gateway that could carry it"),
 			"leave out --port, or use an engine on this host")
 	}
+	if why := b.prepared.Displaced; why != "" {
+		b.Infof("aileron: the project is at %s alone, and not at %s: %s", sandbox.Workspace, b.dir, why)
+	}
 	s.NoteSandbox(session.Sandbox{
 		Image: b.prepared.Image.Ref, ImageID: b.prepared.Image.ID(), EngineVersion: b.prepared.Engine.Version(),
 		Network: b.Proxy, ReadOnly: b.ReadOnly, Protect: b.Protect, Keep: b.Keep,
@@ -192,9 +200,7 @@ func (b *sandboxed) run(ctx context.Context) (int, error) {
 	if err := m.listen(ctx, s, b.prepared.Engine, sockets); err != nil {
 		return 1, err
 	}
-	if name, email := b.git(); name != "" || email != "" {
-		b.Infof("aileron: git in the sandbox knows you as %s <%s>, as on this host", name, email)
-	}
+	b.reportGit(b.git())
 	b.ports.record, b.ports.report = s.RecordPort, b.Infof
 	if err := b.ports.serve(ctx, sockets); err != nil {
 		return 1, err
@@ -256,9 +262,15 @@ func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
 		u.Window, u.Resized = b.Detached.First(), b.Detached.Resized()
 	}
 	b.addZone(&u, hostZone(os.Getenv("TZ"), "/"))
-	u.Files = append(append(u.Files, gitFile(b.git())), b.files...)
+	facts := b.git()
+	u.Defaults = append(u.Defaults, gitVariables(facts, m.proxyURL)...)
+	settings := gitFile(facts.name, facts.email)
+	if len(b.layout.Others) > 0 {
+		settings = keepReflogs(settings)
+	}
+	u.Files = append(append(u.Files, settings), b.worktreeLinks()...)
 	if b.prepared.Sealed { // another engine may not see the copies
-		u.Protect = func(to string) ([]sandbox.Cover, error) { return b.host.cover(to, b.Protect, b.shared.Held) }
+		u.Protect = func(to string) ([]sandbox.Cover, error) { return b.host.cover(to, b.Protect, b.covered) }
 	}
 	if m.kind != unmediated {
 		u.Trees = func() []sandbox.Tree { return []sandbox.Tree{b.tree} }

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,8 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/ALRubinger/aileron/internal/gitlayout"
 	"github.com/ALRubinger/aileron/internal/hint"
-	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/internal/regular"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox"
@@ -60,8 +61,12 @@ func (b *sandboxed) share() error {
 		}
 	}
 	if b.prepared.Sealed { // as the read-only copies: another engine may not see them
-		for _, name := range hostfiles.Held(b.dir) {
-			b.shared.Held = append(b.shared.Held, filepath.Join(b.dir, name))
+		asked := func(c sandbox.Cover) bool {
+			return slices.ContainsFunc(b.covered, func(o sandbox.Cover) bool { return o.Path == c.Path })
+		}
+		b.covered = append(slices.DeleteFunc(b.held(), asked), b.covered...)
+		for _, c := range b.covered {
+			b.shared.Held = append(b.shared.Held, c.Source)
 		}
 	}
 	if err := b.recordShare(); err != nil {
@@ -83,10 +88,11 @@ func (b *sandboxed) share() error {
 		}
 		return false
 	}
-	if slices.ContainsFunc(b.shared.Held, replaceable) {
+	if i := slices.IndexFunc(b.shared.Held, replaceable); i >= 0 {
+		b.Infof("aileron: warning: another session that can write to this project began before %s was there: nothing "+
+			"keeps the sandbox from replacing it, and with .git the read-only hooks", b.shared.Held[i])
 		b.shared.Held = slices.DeleteFunc(b.shared.Held, replaceable)
-		b.Infof("aileron: warning: another session that can write to this project began before its .git was there: nothing " +
-			"keeps the sandbox from replacing .git, and with it the read-only hooks")
+		b.covered = slices.DeleteFunc(b.covered, func(c sandbox.Cover) bool { return replaceable(c.Source) })
 		if err := b.recordShare(); err != nil {
 			return err
 		}
@@ -202,8 +208,9 @@ func PlaceCapture(path, project string, mounts []engine.Mount) (string, error) {
 		seen = append(seen, m.Source)
 	}
 	// Whatever is wrong with the worktree is reported when it is mounted.
-	if common, err := commonGitDir(project); err == nil && common != "" {
-		seen = append(seen, common)
+	none := func(string) bool { return false }
+	if layout, _ := gitlayout.Of(context.Background(), project, none); layout.Outside() {
+		seen = append(seen, layout.Git)
 	}
 	return path, checkCapture(path, seen)
 }

@@ -165,9 +165,14 @@ func optionalText(agent string, refused []session.Refusal) string {
 // HostFileLines returns a line for each file that the host would run and that was changed, and one for all programs.
 func HostFileLines(changes []hostfiles.Change) []string {
 	var lines, programs []string
+	worktrees := map[string]bool{}
 	for _, c := range byWeight(changes) {
 		if c.IsProgram() {
 			programs = append(programs, c.Path)
+			continue
+		}
+		worktree := worktreeOf(c.Path)
+		if worktrees[worktree] {
 			continue
 		}
 		what, keys := "changed", ""
@@ -180,6 +185,11 @@ func HostFileLines(changes []hostfiles.Change) []string {
 		if len(c.Keys) > 0 {
 			keys = " (" + strings.Join(c.Keys[:min(len(c.Keys), 4)], ", ") + ")"
 		}
+		if worktree != "" {
+			worktrees[worktree] = true
+			lines = append(lines, fmt.Sprintf("%s is %s: git has it for a worktree of the repository", worktree, what))
+			continue
+		}
 		lines = append(lines, fmt.Sprintf("%s is %s: your host runs it when you %s%s", c.Path, what, c.When, keys))
 	}
 	if len(lines) > maxEndedLines {
@@ -190,6 +200,17 @@ func HostFileLines(changes []hostfiles.Change) []string {
 		lines = append(lines, hint.Plural(len(programs), "program")+", new or changed: "+strings.Join(some, ", "))
 	}
 	return lines
+}
+
+// worktreeOf returns the directory that git has for a worktree, by the path of the file that names the worktree in it;
+// "" for any other file.
+func worktreeOf(file string) string {
+	dir, name := filepath.Split(file)
+	dir = filepath.Clean(dir)
+	if (name == "gitdir" || name == "commondir") && filepath.Base(filepath.Dir(dir)) == "worktrees" {
+		return dir
+	}
+	return ""
 }
 
 // byWeight returns changes, those first that a person is most likely to run: git's, and those at the top of the

@@ -6,13 +6,15 @@ import _ "embed"
 var codexRecipe string
 
 // codexPrelude trusts the project, because an agent in a sandbox may run what lies
-// in it, and passes on the notes on the sandbox.
+// in it, and passes on the notes on the sandbox. The path is a string of TOML.
 const codexPrelude = `program=$1
 shift
 if [ -r /etc/aileron/notes.md ]; then
 	set -- -c "developer_instructions='''$(cat /etc/aileron/notes.md)'''" "$@"
 fi
-set -- "$program" -c "projects={\"$PWD\"={trust_level=\"trusted\"}}" "$@"`
+project=$(printf %s "$PWD" | sed 's/[\\"]/\\&/g')
+set -- "$program" -c "projects={\"$project\"={trust_level=\"trusted\"}}" "$@"
+unset project`
 
 // codex is OpenAI's agent: a static binary and others that it finds beside it.
 //

@@ -69,7 +69,7 @@ func (o *SandboxOptions) RegisterEngine(cmd *cobra.Command, sandboxes string) {
 
 func (o *SandboxOptions) RegisterDir(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.Dir, "dir", "",
-		"project directory, at "+sandbox.Workspace+" in the sandbox (default: the current one)")
+		"project directory, at its own path and at "+sandbox.Workspace+" in the sandbox (default: the current one)")
 }
 
 func (o *SandboxOptions) Check(off bool) error {

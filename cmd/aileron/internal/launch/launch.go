@@ -27,8 +27,8 @@ func New(a *cli.App) *cobra.Command {
 		Use:   "launch [AGENT] [flags] [-- ARG…]",
 		Short: "Run a coding agent in a sealed sandbox",
 		Long: `Run a coding agent in a container that has no network: everything that it sends
-goes to the proxy of this session. The project directory is mounted at
-/home/agent/workspace; the agent's exit code is aileron's.`,
+goes to the proxy of this session. The project directory is mounted at its own
+path and at /home/agent/workspace; the agent's exit code is aileron's.`,
 		Example: `  aileron launch --sandbox=podman opencode
   aileron launch --sandbox=docker claude
   aileron launch opencode -- run "explain this repository"`,
