@@ -70,7 +70,7 @@ func (p *person) tryEverything(owner int, flood bool) {
 	plan := map[string]any{
 		"Name": stub.Echo, "Ports": ports, "Hosts": host.addresses, "Abstract": host.abstract,
 		"Processes": []int{os.Getpid(), os.Getppid()},
-		"Paths":     []string{filepath.Dir(p.home), host.socket}, "Denied": deniedCalls(t), "Needles": p.needles(),
+		"Paths":     []string{filepath.Dir(host.socket), host.socket}, "Denied": deniedCalls(t), "Needles": p.needles(),
 		"Flood": flood,
 	}
 	data, err := json.Marshal(plan)
