@@ -251,19 +251,27 @@ func WaitFor(t testing.TB, what string, done func() bool) {
 	}
 }
 
+// longestPause is the longest that Poll waits between two calls that take long.
+const longestPause = time.Second
+
 // Poll calls done until it reports true or patience has passed, with a pause
-// between two calls. It reports whether done did.
+// between two calls, which is at least twice as long as a call: one that starts
+// programs must not take the processor from what it waits for. It reports whether
+// done did.
 func Poll(patience, pause time.Duration, done func() bool) bool {
 	end, next := time.NewTimer(patience), time.NewTimer(pause)
 	defer end.Stop()
 	defer next.Stop()
-	for !done() {
-		next.Reset(pause)
+	for {
+		began := time.Now()
+		if done() {
+			return true
+		}
+		next.Reset(max(pause, min(2*time.Since(began), longestPause)))
 		select {
 		case <-next.C:
 		case <-end.C:
 			return done()
 		}
 	}
-	return true
 }
