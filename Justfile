@@ -57,7 +57,7 @@ mutants *flags: prepare-tests
     scripts/mutants {{ flags }}
 
 # what runs once a night and not in CI, and the mutants that the last runs on this machine have not tried
-nightly: whole clock placements kills prepare-tests
+nightly: whole clock placements kills starts prepare-tests
     scripts/mutants rest
 
 # sets the clock of a running session by a day, ahead and back, and puts it to sleep
@@ -67,6 +67,10 @@ clock:
 # holds the search for secrets to docs/scrubbing.md, with a million of them in random forms and places
 placements:
     AILERON_SCRUB_PLACEMENTS=1000000 scripts/gotest -count=1 -timeout 2h -run TestTheSearchKeepsThePromise ./proxy/scrub
+
+# starts and ends a hundred sandboxes at random, and stops sessions at 13 moments of their start
+starts:
+    AILERON_FAULTS_STARTS=100 scripts/with-docker scripts/gotest -count=1 -timeout 1h -run 'Many|Phase' ./e2e/faults
 
 # kills a thousand sessions under load, and compares what an origin got with the intents in the log
 kills:

@@ -32,8 +32,12 @@ func (r *running) listed() {
 // it: the stop comes at moments all over a start.
 func TestASessionIsStoppedInEveryPhaseOfItsStart(t *testing.T) {
 	t.Parallel()
+	step := 300 * time.Millisecond
+	if longForm() {
+		step = 100 * time.Millisecond
+	}
 	stopsAt := func(u *user, code func(caught bool) int, args ...string) {
-		for wait := time.Duration(0); wait <= 1200*time.Millisecond; wait += 150 * time.Millisecond {
+		for wait := time.Duration(0); wait <= 1200*time.Millisecond; wait += step {
 			r := u.begin(args...)
 			r.listed()
 			<-time.After(wait) // nothing is judged by it: it chooses the phase
