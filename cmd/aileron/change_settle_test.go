@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -113,48 +112,5 @@ func TestTheNextCommandRecordsTheOutcomeOfAKilledOne(t *testing.T) {
 				t.Errorf("%s, acted %v: exit %d, %q, left %q", c.What, acted, code, errs, o.pendingFiles())
 			}
 		}
-	}
-}
-
-func TestAKilledCommandWithoutAnIntentLeavesNoRow(t *testing.T) {
-	o := newOwner(t)
-	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Environ: os.Getenv})
-	log, err := a.OpenLog(o.Flag)
-	fatal(t, err)
-	defer log.Close()
-	p, err := changes.BeginChange(t.Context(), a.Locks, log, o.Flag, changes.Change{What: audit.ChangeVaultLock})
-	fatal(t, err)
-	whole, err := os.ReadFile(p.Path)
-	fatal(t, err)
-	fatal(t, p.End(t.Context(), log, nil))
-	before := len(o.rows())
-	for name, raw := range map[string][]byte{
-		"cut":           whole[:len(whole)/2],
-		"empty":         nil,
-		"no intent":     bytes.ReplaceAll(whole, []byte(p.Intent), []byte(audit.NewID())),
-		"outcome there": whole,
-	} {
-		fatal(t, os.WriteFile(p.Path, raw, 0o600))
-		o.ok("session", "list")
-		if now := o.rows(); len(now) != before || len(o.pendingFiles()) != 0 {
-			t.Errorf("%s: %d rows, want %d; left %q", name, len(now), before, o.pendingFiles())
-		}
-	}
-}
-
-// A command that still runs settles its change itself.
-func TestAChangeUnderWayIsLeftAlone(t *testing.T) {
-	o := newOwner(t)
-	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Environ: os.Getenv})
-	fatal(t, a.Enact(t.Context(), changes.Change{What: audit.ChangeVaultLock}, func() error {
-		_, errs, code := o.run("session", "list")
-		if got := o.pendingFiles(); len(got) != 1 || len(o.rows()) != 1 || code != 0 || strings.Contains(errs,
-			"interrupted") {
-			t.Errorf("another command left %q and %q: exit %d, %q", got, o.events(), code, errs)
-		}
-		return nil
-	}))
-	if got := o.events(); len(got) != 2 || got[1] != audit.EventVaultLocked {
-		t.Errorf("the log has %q", got)
 	}
 }

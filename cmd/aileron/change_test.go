@@ -3,15 +3,10 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/internal/changes"
-	"github.com/ALRubinger/aileron/internal/console"
-	"github.com/ALRubinger/aileron/internal/home"
 )
 
 // rows returns the log as it is on disk: no command settles anything before.
@@ -79,32 +74,6 @@ func TestEveryChangeHasAnIntentAndAnOutcome(t *testing.T) {
 	}
 	if left := o.pendingFiles(); len(left) > 0 {
 		t.Errorf("left: %q", left)
-	}
-}
-
-func TestAnActComesAfterItsIntent(t *testing.T) {
-	o := newOwner(t)
-	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Environ: os.Getenv})
-	acted := false
-	fatal(t, a.Enact(t.Context(), changes.Change{What: audit.ChangeVaultLock}, func() error {
-		acted = true
-		if got := o.events(); !slices.Equal(got, []audit.Event{"vault.lock.started"}) || len(o.pendingFiles()) != 1 {
-			t.Errorf("when it acts the log has %q, and %q is left", got, o.pendingFiles())
-		}
-		return nil
-	}))
-	if got := o.events(); !acted || !slices.Equal(got, []audit.Event{"vault.lock.started", "vault.locked"}) {
-		t.Errorf("acted %v, the log has %q", acted, got)
-	}
-}
-
-func TestAnActThatFailsHasAnOutcome(t *testing.T) {
-	o := newOwner(t)
-	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Environ: os.Getenv})
-	err := a.Enact(t.Context(), changes.Change{What: audit.ChangeVaultLock}, func() error { return os.ErrInvalid })
-	rows := o.rows()
-	if err != os.ErrInvalid || len(rows) != 2 || rows[1].Event != "vault.lock.failed" || rows[1].Reason != "failed" {
-		t.Errorf("the error is %v, the rows %+v", err, rows)
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/report"
 	"github.com/ALRubinger/aileron/internal/session"
-	"github.com/ALRubinger/aileron/spec/catalog"
 )
 
 // Each refusal of the report names a command, which works as it stands there.
@@ -69,31 +68,6 @@ get https://192.0.2.1/ https://single/
 	}
 	if strings.Contains(string(out), "\x1b") {
 		t.Errorf("it has an escape sequence: %q", out)
-	}
-}
-
-// A request that another connector of the catalogue is for is allowed by installing that one, and not by a connector of
-// one's own with the same grant.
-func TestTheReportNamesTheConnectorThatIsForARequest(t *testing.T) {
-	for _, c := range []struct{ method, host, path, connector, want string }{
-		{"POST", "api.github.com", "/graphql", "github", "aileron connector install github-graphql"},
-		{"GET", "api.github.com", "/graphql", "github", "aileron allow 01"},
-		{"POST", "api.github.com", "/graphql/more", "github", "aileron allow 01"},
-		{"POST", "api.github.com", "/graphql", "github-graphql", "aileron allow 01"}, // another query
-		{"GET", "api.github.com", "/repos/a/b/hooks", "github", "aileron allow 01"},
-		// Which would stand beside an installed one that names the same paths.
-		{"GET", "api.anthropic.com", "/api/oauth/profile", "anthropic", "aileron allow 01"},
-	} {
-		got := report.Remedy(session.Refusal{Reason: "operation_not_matched", Method: c.method, Host: c.host, Port: 443,
-			Path: c.path, Connector: catalog.FQN(c.connector), AuditID: "01"})
-		if got != c.want {
-			t.Errorf("%s %s%s: %q, want %q", c.method, c.host, c.path, got, c.want)
-		}
-	}
-	own := session.Refusal{Reason: "operation_not_matched", Method: "POST", Host: "api.github.com", Port: 443,
-		Path: "/graphql", Connector: "local://me/github", AuditID: "01"}
-	if got := report.Remedy(own); got != "aileron allow 01" {
-		t.Errorf("beside a connector of one's own: %q", got)
 	}
 }
 

@@ -1,12 +1,10 @@
-package main
+package detached
 
 import (
 	"bytes"
 	"errors"
 	"io"
 	"testing"
-
-	"github.com/ALRubinger/aileron/internal/detached"
 )
 
 // exactReader fails when more is asked of it than what is read next: the line byte by byte, then the key.
@@ -25,17 +23,17 @@ func (r *exactReader) Read(p []byte) (int, error) {
 func TestAHandoverIsNotReadAhead(t *testing.T) {
 	const head, key = `{"Size":{"Height":24,"Width":80},"KeyLength":6}` + "\n", "secret"
 	r := &exactReader{in: bytes.NewReader([]byte(head + key)), key: len(key)}
-	h, got, err := detached.ReadHandover(r)
+	h, got, err := ReadHandover(r)
 	if err != nil || string(got) != key || h.Size.Width != 80 {
 		t.Errorf("got %+v, %q, %v", h, got, err)
 	}
 	for _, text := range []string{"", "x\n", `{"KeyLength":-1}` + "\n", `{"KeyLength":5000}` + "\n",
 		`{"KeyLength":9}` + "\nshort"} {
-		if _, _, err := detached.ReadHandover(bytes.NewReader([]byte(text))); err == nil {
+		if _, _, err := ReadHandover(bytes.NewReader([]byte(text))); err == nil {
 			t.Errorf("%q is a handover", text)
 		}
 	}
-	if _, _, err := detached.ReadHandover(io.MultiReader(bytes.NewReader(bytes.Repeat([]byte("x"), 1<<20)))); err == nil {
+	if _, _, err := ReadHandover(io.MultiReader(bytes.NewReader(bytes.Repeat([]byte("x"), 1<<20)))); err == nil {
 		t.Error("a line without an end is a handover")
 	}
 }

@@ -1,0 +1,52 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/internal/hostfiles"
+	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/spec/catalog"
+)
+
+// A request that another connector of the catalogue is for is allowed by installing that one, and not by a connector of
+// one's own with the same grant.
+func TestTheReportNamesTheConnectorThatIsForARequest(t *testing.T) {
+	for _, c := range []struct{ method, host, path, connector, want string }{
+		{"POST", "api.github.com", "/graphql", "github", "aileron connector install github-graphql"},
+		{"GET", "api.github.com", "/graphql", "github", "aileron allow 01"},
+		{"POST", "api.github.com", "/graphql/more", "github", "aileron allow 01"},
+		{"POST", "api.github.com", "/graphql", "github-graphql", "aileron allow 01"}, // another query
+		{"GET", "api.github.com", "/repos/a/b/hooks", "github", "aileron allow 01"},
+		// Which would stand beside an installed one that names the same paths.
+		{"GET", "api.anthropic.com", "/api/oauth/profile", "anthropic", "aileron allow 01"},
+	} {
+		got := Remedy(session.Refusal{Reason: "operation_not_matched", Method: c.method, Host: c.host, Port: 443,
+			Path: c.path, Connector: catalog.FQN(c.connector), AuditID: "01"})
+		if got != c.want {
+			t.Errorf("%s %s%s: %q, want %q", c.method, c.host, c.path, got, c.want)
+		}
+	}
+	own := session.Refusal{Reason: "operation_not_matched", Method: "POST", Host: "api.github.com", Port: 443,
+		Path: "/graphql", Connector: "local://me/github", AuditID: "01"}
+	if got := Remedy(own); got != "aileron allow 01" {
+		t.Errorf("beside a connector of one's own: %q", got)
+	}
+}
+
+func TestNamesThatAnAgentChoosesDisplaceNoOtherInTheReport(t *testing.T) {
+	var changes []hostfiles.Change
+	for i := range 100 {
+		changes = append(changes, hostfiles.Change{Path: fmt.Sprintf(".a/%d/.envrc", i), After: "x"})
+	}
+	changes = append(changes, hostfiles.Change{Path: ".envrc", After: "x"},
+		hostfiles.Change{Path: ".git/config", After: "x"},
+		hostfiles.Change{Path: "/repo/.git/hooks/x", After: "x"})
+	text := strings.Join(HostFileLines(changes), "\n")
+	for _, path := range []string{".envrc is", ".git/config is", "/repo/.git/hooks/x is", "and 91 more"} {
+		if !strings.Contains("\n"+text, "\n"+path) {
+			t.Errorf("the report does not name %s:\n%s", path, text)
+		}
+	}
+}
