@@ -22,22 +22,20 @@ type Target struct {
 	Secret  vault.Secret
 }
 
-// installedConnectors returns the installed connectors of those names, which it reads once.
-func installedConnectors(u *unlock.Unlocker, fqns []spec.FQN) ([]*spec.Connector, error) {
+// findInstalled returns the installed connectors of those names, of which it reads the store once. missing returns the
+// error about one that is not there, with why connectors cannot be read, nil if all can.
+func findInstalled(u *unlock.Unlocker, fqns []string, missing func(i int, faults error) error,
+) (found []*spec.Connector, err error) {
 	s, err := u.OpenStore()
 	if err != nil {
 		return nil, err
 	}
 	current, faults := s.Current()
 	installed := connectors.ByName(current)
-	var found []*spec.Connector
-	for _, fqn := range fqns {
-		c := installed[string(fqn)]
-		switch {
-		case c == nil && len(faults) > 0:
-			return nil, store.Hint(fmt.Errorf("find the connector %s: %w", fqn, errors.Join(faults...)))
-		case c == nil:
-			return nil, connectors.NotInstalled(string(fqn), fqn)
+	for i, fqn := range fqns {
+		c := installed[fqn]
+		if c == nil {
+			return nil, missing(i, errors.Join(faults...))
 		}
 		found = append(found, c)
 	}
@@ -84,7 +82,7 @@ func (s *Setup) connectors(u *unlock.Unlocker) (found []*spec.Connector, err err
 		}
 		return namedBy(u, s.Secrets)
 	}
-	var fqns []spec.FQN
+	var fqns []string
 	names := connectors.NewNames(u.Dir)
 	for i, name := range s.Connectors {
 		fqn, err := names.Resolve(name)
@@ -94,12 +92,17 @@ func (s *Setup) connectors(u *unlock.Unlocker) (found []*spec.Connector, err err
 		} else if err != nil {
 			return nil, err
 		}
-		if slices.Contains(fqns, fqn) {
+		if slices.Contains(fqns, string(fqn)) {
 			return nil, failure.Usagef("%s is named twice", fqn)
 		}
-		fqns = append(fqns, fqn)
+		fqns = append(fqns, string(fqn))
 	}
-	return installedConnectors(u, fqns)
+	return findInstalled(u, fqns, func(i int, faults error) error {
+		if faults != nil {
+			return store.Hint(fmt.Errorf("find the connector %s: %w", fqns[i], faults))
+		}
+		return connectors.NotInstalled(fqns[i], spec.FQN(fqns[i]))
+	})
 }
 
 // namedBy returns the installed connectors that lines name. Errors name the line: what stands for a name may
@@ -123,24 +126,17 @@ func namedBy(u *unlock.Unlocker, lines []Line) (found []*spec.Connector, err err
 		}
 		seen[l.fqn] = l.n
 	}
-	s, err := u.OpenStore()
-	if err != nil {
-		return nil, err
+	fqns := make([]string, len(lines))
+	for i, l := range lines {
+		fqns[i] = l.fqn
 	}
-	current, faults := s.Current()
-	installed := connectors.ByName(current)
-	for _, l := range lines {
-		c := installed[l.fqn]
-		switch {
-		case c == nil && len(faults) > 0:
-			return nil, store.Hint(fmt.Errorf("read the secrets: line %d: find the connector: %w", l.n, errors.Join(faults...)))
-		case c == nil:
-			return nil, hint.New(fmt.Errorf("read the secrets: line %d: find the connector: %w", l.n, store.ErrNotInstalled),
-				"see what is installed with: aileron connector list; a line is CONNECTOR=SECRET")
+	return findInstalled(u, fqns, func(i int, faults error) error {
+		if faults != nil {
+			return store.Hint(fmt.Errorf("read the secrets: line %d: find the connector: %w", lines[i].n, faults))
 		}
-		found = append(found, c)
-	}
-	return found, nil
+		return hint.New(fmt.Errorf("read the secrets: line %d: find the connector: %w", lines[i].n, store.ErrNotInstalled),
+			"see what is installed with: aileron connector list; a line is CONNECTOR=SECRET")
+	})
 }
 
 // readSecret reads the secret that all of targets share, unless --secrets-file has one for each.

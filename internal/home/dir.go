@@ -82,6 +82,14 @@ func (d *Dir) Home() (string, error) {
 	return dir, nil
 }
 
+// Settings returns aileron's directory, and its config.toml.
+func (d *Dir) Settings() (home string, conf config.Config, err error) {
+	if home, err = d.Home(); err == nil {
+		conf, err = config.Read(home)
+	}
+	return home, conf, err
+}
+
 // OpenStore returns the connector store of the home, which is opened once.
 func (d *Dir) OpenStore() (*store.Store, error) {
 	home, err := d.Home()

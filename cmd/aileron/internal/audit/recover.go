@@ -16,7 +16,6 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/auditlog"
-	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/termsafe"
@@ -47,11 +46,7 @@ func newAuditRecoverCommand(a *cli.App) *cobra.Command {
 }
 
 func recoverAudit(ctx context.Context, a *cli.App) (rebuild.Recovery, error) {
-	home, err := a.Home()
-	if err != nil {
-		return rebuild.Recovery{}, err
-	}
-	conf, err := config.Read(home)
+	home, conf, err := a.Settings()
 	if err != nil {
 		return rebuild.Recovery{}, err
 	}

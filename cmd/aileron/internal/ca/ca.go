@@ -42,11 +42,7 @@ func newCAShowCommand(a *cli.App) *cobra.Command {
 }
 
 func caShow(ctx context.Context, a *cli.App, id string, only bool) error {
-	home, err := a.Home()
-	if err != nil {
-		return err
-	}
-	s, err := a.Lister(home).Find(ctx, id)
+	home, s, err := a.FindSession(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/spec/store"
 )
@@ -16,11 +15,7 @@ func (o *FetchOptions) Register(cmd *cobra.Command) { o.UpstreamOptions.Register
 
 // NewFetcher returns a fetcher, which the caller closes. Nothing is sent yet.
 func (o *FetchOptions) NewFetcher(a *cli.App, s *store.Store) (*connectors.Fetcher, error) {
-	home, err := a.Home()
-	if err != nil {
-		return nil, err
-	}
-	conf, err := config.Read(home)
+	_, conf, err := a.Settings()
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -120,11 +119,7 @@ func Keeps(a *cli.App, opts *cli.SandboxOptions) (bool, error) {
 	if opts.KeepGiven {
 		return opts.Keep, nil
 	}
-	home, err := a.Home()
-	if err != nil {
-		return false, err
-	}
-	conf, err := config.Read(home)
+	_, conf, err := a.Settings()
 	return conf.Sandbox.Keep == nil || *conf.Sandbox.Keep, err
 }
 

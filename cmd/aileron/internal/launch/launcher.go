@@ -23,11 +23,7 @@ func Launcher(a *cli.App, opts *cli.SessionOptions) (*launch.Launcher, error) {
 	if err := launch.CheckOpenFiles(launch.OpenFileLimit()); err != nil {
 		return nil, err
 	}
-	home, err := a.Home()
-	if err != nil {
-		return nil, err
-	}
-	conf, err := config.Read(home)
+	home, conf, err := a.Settings()
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox"
@@ -65,11 +64,7 @@ func (o *sandboxBuildOptions) run(ctx context.Context, a *cli.App) error {
 		}
 		image = sandbox.AgentImage(found.Name, found.Recipe)
 	}
-	home, err := a.Home()
-	if err != nil {
-		return err
-	}
-	conf, err := config.Read(home)
+	_, conf, err := a.Settings()
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -77,11 +76,7 @@ func (o *sandboxCheckOptions) run(ctx context.Context, a *cli.App) error {
 		image, command = sandbox.AgentImage(agent.Name, agent.Recipe), agent.Commands[0]
 		needs = launch.AgentNeeds(agent)
 	}
-	home, err := a.Home()
-	if err != nil {
-		return err
-	}
-	conf, err := config.Read(home)
+	home, conf, err := a.Settings()
 	if err != nil {
 		return err
 	}

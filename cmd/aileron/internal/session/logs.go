@@ -54,11 +54,7 @@ func (o *sessionLogsOptions) run(ctx context.Context, a *cli.App, id string) err
 			return failure.Usagef("--tail is %q; it must be a number of lines, or all", o.tail)
 		}
 	}
-	home, err := a.Home()
-	if err != nil {
-		return err
-	}
-	s, err := a.Lister(home).Find(ctx, id)
+	home, s, err := a.FindSession(ctx, id)
 	if err != nil {
 		return err
 	}

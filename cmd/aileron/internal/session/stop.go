@@ -21,11 +21,7 @@ func newSessionStopCommand(a *cli.App) *cobra.Command {
 }
 
 func sessionStop(ctx context.Context, a *cli.App, id string) error {
-	home, err := a.Home()
-	if err != nil {
-		return err
-	}
-	s, err := a.Lister(home).Find(ctx, id)
+	home, s, err := a.FindSession(ctx, id)
 	if err != nil {
 		return err
 	}
