@@ -36,6 +36,7 @@ and the secrets come from files.`,
 			if err := cli.OneOf("sandbox", opts.Engine, append(sandbox.Kinds(), "off")...); err != nil {
 				return err
 			}
+			opts.JSON = a.JSON // a flag, which is parsed now
 			return opts.Run(cmd.Context(), &a.Unlocker)
 		},
 	}
