@@ -92,6 +92,8 @@ var upstreamReasons = map[upstream.Kind]struct {
 	upstream.Reset: {ReasonUpstreamRST, "%[1]s reset the connection or the stream before it responded"},
 	upstream.Closed: {ReasonUpstreamEnd,
 		"%[1]s closed the connection before the head of its response had ended"},
+	upstream.Unprocessed: {ReasonUpstreamUnprocessed,
+		"%[1]s did not process the request: it ended the connection, or had no room for it"},
 	upstream.Broken:   {ReasonUpstream, "the connection to %[1]s broke before it responded"},
 	upstream.Canceled: {ReasonClientGone, "the client went away before %[1]s responded"},
 }

@@ -2,7 +2,7 @@ package proxy
 
 import (
 	"bufio"
-	"context"
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -87,12 +87,42 @@ func h2Heads(c net.Conn, f func(fr *http2.Framer, stream uint32) (more bool)) {
 	}
 }
 
-// net/http repeats these by itself, over HTTP/2 for as long as it is let.
-func TestAnOriginThatTakesNothingGetsARequestOnce(t *testing.T) {
-	for name, answer := range map[string]func(fr *http2.Framer, stream uint32) bool{
-		"GOAWAY before the stream": func(fr *http2.Framer, _ uint32) bool {
-			_ = fr.WriteGoAway(0, http2.ErrCodeNo,
-				nil)
+// h2Requests calls f with the body of each request on a connection of HTTP/2, until it returns false.
+func h2Requests(c net.Conn, f func(fr *http2.Framer, stream uint32, body string) (more bool)) {
+	if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {
+		return
+	}
+	fr := http2.NewFramer(c, c)
+	_ = fr.WriteSettings()
+	bodies := map[uint32]string{}
+	for more := true; more; {
+		frame, err := fr.ReadFrame()
+		if err != nil {
+			return
+		}
+		h := frame.Header()
+		if data, ok := frame.(*http2.DataFrame); ok {
+			bodies[h.StreamID] += string(data.Data())
+			_ = fr.WriteWindowUpdate(0, max(h.Length, 1))
+			_ = fr.WriteWindowUpdate(h.StreamID, max(h.Length, 1))
+		}
+		if (h.Type == http2.FrameHeaders || h.Type == http2.FrameData) && h.Flags.Has(http2.FlagDataEndStream) {
+			more = f(fr, h.StreamID, bodies[h.StreamID])
+		}
+	}
+}
+
+// A host that ends a connection, or has no room on it, says which requests it did not process (RFC 9113 section 8.7).
+// They have had no effect, so any of them is sent again, once.
+func TestARequestThatWasNotProcessedIsSentAgainOnce(t *testing.T) {
+	small, large := strings.Repeat("a small body ", 1000), strings.Repeat("a body that is not kept", 10_000)
+	for name, refuse := range map[string]func(fr *http2.Framer, stream uint32) bool{
+		"GOAWAY": func(fr *http2.Framer, stream uint32) bool {
+			_ = fr.WriteGoAway(stream-min(stream, 2), http2.ErrCodeNo, nil)
+			return false
+		},
+		"GOAWAY with an error": func(fr *http2.Framer, _ uint32) bool {
+			_ = fr.WriteGoAway(0, http2.ErrCodeEnhanceYourCalm, []byte("too many"))
 			return false
 		},
 		"REFUSED_STREAM": func(fr *http2.Framer, stream uint32) bool {
@@ -100,27 +130,48 @@ func TestAnOriginThatTakesNothingGetsARequestOnce(t *testing.T) {
 			return true
 		},
 	} {
-		for _, method := range []string{"GET", "POST"} {
-			t.Run(name+"/"+method, func(t *testing.T) {
-				var heads atomic.Int32
-				set := scripted(t, "h2", func(_ int, c *tls.Conn) {
-					h2Heads(c, func(fr *http2.Framer, stream uint32) bool { heads.Add(1); return answer(fr, stream) })
-					_ = c.CloseWrite() // and reads what comes: else the kernel may reset the connection
-					_, _ = io.Copy(io.Discard, c.NetConn())
-				})
-				w := newWorldWith(t, true, set, nil)
+		for _, c := range []struct {
+			what, method, host, body string
+			refusals                 int32
+			asked                    int32
+			status                   int
+		}{
+			{"a request to read", "GET", "q.good.example", "", 1, 2, 200},
+			{"one to write", "POST", "api.good.example", small, 1, 2, 200},
+			{"one to write without a body", "POST", "api.good.example", "", 1, 2, 200},
+			{"one that is refused twice", "POST", "api.good.example", small, 2, 2, 503},
+			{"a body that is too large to keep", "POST", "api.good.example", large, 1, 1, 503},
+		} {
+			t.Run(name+"/"+c.what, func(t *testing.T) {
+				var asked atomic.Int32
+				w := newWorldWith(t, true, scripted(t, "h2", func(_ int, conn *tls.Conn) {
+					h2Requests(conn, func(fr *http2.Framer, stream uint32, body string) bool {
+						if asked.Add(1) <= c.refusals {
+							return refuse(fr, stream)
+						}
+						if body != c.body {
+							t.Errorf("the host got %d bytes, want %d", len(body), len(c.body))
+						}
+						var block bytes.Buffer
+						_ = hpack.NewEncoder(&block).WriteField(hpack.HeaderField{Name: ":status", Value: "200"})
+						_ = fr.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(),
+							EndHeaders: true, EndStream: true})
+						return true
+					})
+					_ = conn.CloseWrite() // and reads what comes: else the kernel may reset the connection
+					_, _ = io.Copy(io.Discard, conn.NetConn())
+				}), nil)
 				w.client = w.h2client()
-				ctx, cancel := context.WithTimeout(t.Context(), testPatience)
-				defer cancel()
-				host := map[string]string{"GET": "q.good.example", "POST": "api.good.example"}[method]
-				r, err := http.NewRequestWithContext(ctx, method, "https://"+host+"/v1/items", http.NoBody)
-				must(t, err)
-				res, err := w.client.Do(r)
-				must(t, err)
-				body, _ := io.ReadAll(res.Body)
-				_ = res.Body.Close()
-				if _, why := reason(t, string(body)); res.StatusCode != 502 || why != ReasonUpstream || heads.Load() != 1 {
-					t.Errorf("%d %s; the origin was asked %d times", res.StatusCode, body, heads.Load())
+				res, body := w.do(c.method, "https://"+c.host+"/v1/items", c.body)
+				if res.StatusCode != c.status || asked.Load() != c.asked {
+					t.Fatalf("%d %s; the host was asked %d times, want %d and %d", res.StatusCode, body, asked.Load(), c.status,
+						c.asked)
+				}
+				if c.status == 200 {
+					return
+				}
+				if _, why := reason(t, body); why != ReasonUpstreamUnprocessed || !strings.Contains(body, `"retriable":true`) {
+					t.Errorf("it is denied with %s", body)
 				}
 			})
 		}

@@ -73,18 +73,19 @@ const (
 	ReasonPanic        Reason = "internal_error"
 
 	// What came of an upstream.
-	ReasonAddress      Reason = "address_not_allowed"
-	ReasonName         Reason = "name_not_resolved"
-	ReasonDial         Reason = "upstream_unreachable"
-	ReasonTLSUpstream  Reason = "upstream_not_verified"
-	ReasonUpstream     Reason = "upstream_broken"
-	ReasonUpstreamHTTP Reason = "upstream_not_http"
-	ReasonUpstreamHead Reason = "upstream_head_too_large"
-	ReasonUpstreamSlow Reason = "upstream_head_too_slow"
-	ReasonUpstreamEnd  Reason = "upstream_closed"
-	ReasonUpstreamRST  Reason = "upstream_reset"
-	ReasonTruncated    Reason = "upstream_truncated"
-	ReasonTimeout      Reason = "upstream_timeout"
+	ReasonAddress             Reason = "address_not_allowed"
+	ReasonName                Reason = "name_not_resolved"
+	ReasonDial                Reason = "upstream_unreachable"
+	ReasonTLSUpstream         Reason = "upstream_not_verified"
+	ReasonUpstream            Reason = "upstream_broken"
+	ReasonUpstreamHTTP        Reason = "upstream_not_http"
+	ReasonUpstreamHead        Reason = "upstream_head_too_large"
+	ReasonUpstreamSlow        Reason = "upstream_head_too_slow"
+	ReasonUpstreamEnd         Reason = "upstream_closed"
+	ReasonUpstreamRST         Reason = "upstream_reset"
+	ReasonUpstreamUnprocessed Reason = "upstream_unprocessed"
+	ReasonTruncated           Reason = "upstream_truncated"
+	ReasonTimeout             Reason = "upstream_timeout"
 
 	// What a response to a credential may not be.
 	ReasonEncoding  Reason = "content_encoding"
@@ -218,8 +219,10 @@ var meanings = map[Reason]meaning{
 	ReasonUpstreamSlow: {timedOut, 504, false, hintSlow},
 	ReasonUpstreamEnd:  {networkError, 502, false, hintBroken},
 	ReasonUpstreamRST:  {networkError, 502, false, hintBroken},
-	ReasonTruncated:    {networkError, 502, false, hintBroken},
-	ReasonTimeout:      {timedOut, 504, false, hintSlow},
+	ReasonUpstreamUnprocessed: {networkError, 503, true,
+		"The request had no effect. Send it again."},
+	ReasonTruncated: {networkError, 502, false, hintBroken},
+	ReasonTimeout:   {timedOut, 504, false, hintSlow},
 
 	ReasonEncoding:  {responseUnsafe, 502, false, hintUnsafe},
 	ReasonCharset:   {responseUnsafe, 502, false, hintUnsafe},

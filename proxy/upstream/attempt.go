@@ -11,7 +11,7 @@ import (
 // net/http's HTTP/2 makes some attempts of its own, without a bound: for a GET,
 // and for whatever has no body, when the host ends the connection or refuses the
 // stream. A second connection therefore cancels the attempt, before a byte is on
-// it.
+// it; net/http asks for one only where the first did not process the request.
 type attempt struct {
 	h2            bool
 	cancel        func()             // ends the attempt
@@ -24,6 +24,7 @@ type attempt struct {
 	gotByte    atomic.Bool // a byte of a response came
 	gotHeader  atomic.Bool // the head of the response is there
 	stalled    atomic.Bool // the host does not take the body
+	refused    atomic.Bool // the host did not process the request
 }
 
 // trace returns the hooks that net/http calls for an attempt over HTTP/2.
@@ -33,6 +34,7 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 		WroteHeaderField:     func(string, []string) { a.wroteField.Store(true) },
 		GotConn: func(info httptrace.GotConnInfo) {
 			if a.conn != nil {
+				a.refused.Store(true)
 				a.cancel()
 				return
 			}

@@ -18,6 +18,57 @@ type Body struct {
 	mu      sync.Mutex            // held while one attempt reads
 	pending []byte                // what came for an attempt that was closed
 	err     error                 // how src ended; sticky
+	keeps   bool                  // kept is all that attempts took
+	kept    []byte
+}
+
+// maxKept bounds what is kept of a body, for a host that does not process it.
+const maxKept = 64 << 10
+
+// keep keeps what attempts take, from the first byte on.
+func (b *Body) keep() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.keeps = b.n.Load() == 0
+}
+
+// drop gives back what is kept: the host responds.
+func (b *Body) drop() {
+	if b != nil && b.mu.TryLock() {
+		b.kept, b.keeps = nil, false
+		b.mu.Unlock()
+	}
+}
+
+// rewind makes the next attempt begin with the first byte, and reports whether it will. It cannot while one still reads.
+func (b *Body) rewind() bool {
+	if b == nil {
+		return true
+	}
+	if !b.mu.TryLock() {
+		return false
+	}
+	defer b.mu.Unlock()
+	if !b.keeps {
+		return b.n.Load() == 0
+	}
+	b.pending = append(b.kept, b.pending...)
+	b.kept, b.keeps = nil, false
+	b.n.Store(0)
+	return true
+}
+
+// took notes what an attempt took. b.mu is held.
+func (b *Body) took(p []byte) {
+	b.n.Add(int64(len(p)))
+	if !b.keeps {
+		return
+	}
+	if len(b.kept)+len(p) > maxKept {
+		b.kept, b.keeps = nil, false
+		return
+	}
+	b.kept = append(b.kept, p...)
 }
 
 // NewBody returns a body that reads src.
@@ -111,7 +162,7 @@ func (a *attemptBody) read(p []byte) (int, error) {
 	case len(b.pending) > 0:
 		n := copy(p, b.pending)
 		b.pending = b.pending[n:]
-		b.n.Add(int64(n))
+		b.took(p[:n])
 		return n, nil
 	case b.err != nil:
 		return 0, b.err
@@ -124,7 +175,7 @@ func (a *attemptBody) read(p []byte) (int, error) {
 		b.pending = append(b.pending, p[:n]...)
 		return 0, errAttemptClosed
 	}
-	b.n.Add(int64(n))
+	b.took(p[:n])
 	return n, err
 }
 

@@ -39,6 +39,8 @@ func kindOf(ctx context.Context, err error, a *attempt) (kind Kind, detail strin
 		return OutOfDescriptors, ""
 	case ctx.Err() != nil:
 		return Canceled, ""
+	case a != nil && a.h2 && (a.refused.Load() || saysUnprocessed(err)):
+		return Unprocessed, ""
 	case errors.As(err, &notFound) && !notFound.IsTimeout:
 		return NameNotResolved, ""
 	case errors.As(err, &record):
@@ -95,6 +97,21 @@ func h2Kind(err error, a *attempt) (kind Kind, detail string) {
 		return NotHTTP2, ""
 	}
 	return Broken, ""
+}
+
+// saysUnprocessed reports whether err is one with which a host says that it did not process a request (RFC 9113 section
+// 8.7): a GOAWAY with the number of an earlier stream, or REFUSED_STREAM. Of the errors of net/http, these two begin so.
+// Another, which says that the host closed the connection, is about streams that it may have processed.
+func saysUnprocessed(err error) bool {
+	var stream http2.StreamError
+	if errors.As(err, &stream) {
+		return stream.Code == http2.ErrCodeRefusedStream && stream.Cause != nil &&
+			stream.Cause.Error() == "received from peer"
+	}
+	text, _ := strings.CutPrefix(err.Error(), "http2: Transport: cannot retry err [")
+	return strings.HasPrefix(text, "http2: Transport received Server's graceful shutdown GOAWAY") ||
+		strings.HasPrefix(text, "http2: Transport received GOAWAY from server") ||
+		strings.HasPrefix(text, "stream error: ") && strings.Contains(text, "; REFUSED_STREAM; received from peer]")
 }
 
 // IsOutOfDescriptors reports whether err is that of a process or a system that

@@ -24,6 +24,7 @@ const (
 	FramingLookalike // such as "Content-Length " or Content_Encoding: a smuggled length
 	InvalidStatus
 	RequestBody // Err is the error of the body's Read
+	Unprocessed // the host said so: the request has had no effect
 	Canceled    // by the request's context
 )
 
@@ -51,6 +52,7 @@ var kindTexts = [Kinds]string{
 	FramingLookalike: "the response has a field whose name can be taken for one of framing or coding",
 	InvalidStatus:    "the response has a status that does not exist",
 	RequestBody:      "the request's body could not be read",
+	Unprocessed:      "the host did not process the request",
 	Canceled:         "the request was canceled",
 }
 

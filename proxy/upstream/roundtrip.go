@@ -20,7 +20,8 @@ type Route struct {
 // r is sent a second time, at most, when the connection that was tried turned
 // out dead before a byte of the request was on it, or when it is idempotent and
 // the connection died before a byte of the response; and only while no byte of
-// its body is gone.
+// its body is gone. It is sent a second time, whatever it is, when the host said
+// that it did not process it, and its body is kept: up to 64 KiB are.
 //
 // When RoundTrip has returned, nothing refers to r and its URL any more: they are
 // the caller's again. Over HTTP/2 the header may still be read. An upload that goes
@@ -36,6 +37,7 @@ func (c *Client) RoundTrip(r *http.Request, route Route) (*http.Response, error)
 		var a attempt
 		res, err := c.send(r, pool, &a, h2)
 		if err == nil {
+			body.drop()
 			return checkStatus(res, host, &a)
 		}
 		if cause := body.failure(); cause != nil && r.Context().Err() == nil {
@@ -47,8 +49,11 @@ func (c *Client) RoundTrip(r *http.Request, route Route) (*http.Response, error)
 			continue
 		}
 		e := classify(r.Context(), host, err, &a)
-		sent = sent || a.mayHaveArrived()
+		sent = sent || a.mayHaveArrived() && e.Kind != Unprocessed
 		e.Sent = sent
+		if e.Kind == Unprocessed && try == 0 && body.rewind() {
+			continue
+		}
 		dead := e.Kind.isBrokenConn() && (a.wroteNothing() || route.Idempotent && !a.gotByte.Load())
 		if try > 0 || !dead || body.Sent() > 0 {
 			return nil, e
@@ -91,6 +96,7 @@ func (c *Client) sendH2(r *http.Request, p *pool, a *attempt) (*http.Response, e
 	out.URL = new(url.URL) // net/http may read it after it has returned a response
 	*out.URL = *r.URL
 	if from, ok := r.Body.(*Body); ok {
+		from.keep()
 		out.Body = from.newAttempt(c.opts.ResponseHeader, a.stall)
 	}
 	res, err := p.roundTripH2(out, a)
