@@ -46,7 +46,7 @@ func CheckPlace(at string) error {
 func (p *Prepared) placeProject(ctx context.Context) error {
 	if err := CheckPlace(p.spec.Dir); err != nil {
 		p.Displaced = err.Error()
-		return nil
+		return nil //nolint:nilerr // the sandbox can do without
 	}
 	err := p.Engine.checkImagePlace(ctx, p.spec, p.Image)
 	switch bad := (*placeError)(nil); {

@@ -32,7 +32,7 @@ func (b *Body) keep() {
 	b.keeps = b.n.Load() == 0
 }
 
-// drop gives back what is kept: the host responds.
+// drop frees what is kept, because the host has responded.
 func (b *Body) drop() {
 	if b != nil && b.mu.TryLock() {
 		b.kept, b.keeps = nil, false
@@ -40,7 +40,8 @@ func (b *Body) drop() {
 	}
 }
 
-// rewind makes the next attempt begin with the first byte, and reports whether it will. It cannot while one still reads.
+// rewind makes the next attempt begin with the first byte, and reports whether it will. It cannot while one still
+// reads.
 func (b *Body) rewind() bool {
 	if b == nil {
 		return true

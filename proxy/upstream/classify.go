@@ -99,9 +99,9 @@ func h2Kind(err error, a *attempt) (kind Kind, detail string) {
 	return Broken, ""
 }
 
-// saysUnprocessed reports whether err is one with which a host says that it did not process a request (RFC 9113 section
-// 8.7): a GOAWAY with the number of an earlier stream, or REFUSED_STREAM. Of the errors of net/http, these two begin so.
-// Another, which says that the host closed the connection, is about streams that it may have processed.
+// saysUnprocessed reports whether err is one with which a host says that it did not process a request (RFC 9113
+// section 8.7): a GOAWAY with the number of an earlier stream, or REFUSED_STREAM. Of the errors of net/http, these two
+// begin so. Another, which says that the host closed the connection, is about streams that it may have processed.
 func saysUnprocessed(err error) bool {
 	var stream http2.StreamError
 	if errors.As(err, &stream) {
