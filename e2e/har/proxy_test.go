@@ -101,7 +101,8 @@ func useHTTP2(t *testing.T, proxy *url.URL, ready harness.Ready) {
 	transport := &http.Transport{Proxy: http.ProxyURL(proxy), ForceAttemptHTTP2: true,
 		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}
 	defer transport.CloseIdleConnections()
-	res := must.Get((&http.Client{Transport: transport}).Get("https://api.github.com/user"))(t)
+	res, err := (&http.Client{Transport: transport}).Get("https://api.github.com/user")
+	must.Do(t, err)
 	defer res.Body.Close()
 	if _, err := io.Copy(io.Discard, res.Body); err != nil || res.ProtoMajor != 2 || res.StatusCode != 200 {
 		t.Fatalf("%s %s, %v", res.Proto, res.Status, err)
@@ -129,7 +130,8 @@ func talk(t *testing.T, proxy *url.URL) {
 			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", 101},
 	} {
 		must.Get(io.WriteString(conn, step.request))(t)
-		res := must.Get(http.ReadResponse(in, &http.Request{Method: http.MethodConnect}))(t)
+		res, err := http.ReadResponse(in, &http.Request{Method: http.MethodConnect})
+		must.Do(t, err)
 		_ = res.Body.Close() // it has none
 		if res.StatusCode != step.status {
 			t.Fatalf("%s after %q", res.Status, step.request)

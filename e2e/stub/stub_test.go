@@ -50,7 +50,8 @@ func ask(t *testing.T, c *http.Client, method, url, header, body string) answere
 	if name, value, ok := strings.Cut(header, ": "); ok {
 		req.Header.Set(name, value)
 	}
-	res := must.Get(c.Do(req))(t)
+	res, err := c.Do(req)
+	must.Do(t, err)
 	defer res.Body.Close()
 	read := must.Get(io.ReadAll(res.Body))(t)
 	return answered{res.StatusCode, string(read), res.Header}

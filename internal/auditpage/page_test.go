@@ -310,7 +310,8 @@ func TestAStreamReportsNewRows(t *testing.T) {
 	r, _ := http.NewRequestWithContext(t.Context(), "GET", v.page.origin+"/api/live", nil)
 	r.AddCookie(v.cookie)
 	r.Header.Set(keyHeader, v.key)
-	res := must.Get(http.DefaultTransport.RoundTrip(r))(t)
+	res, err := http.DefaultTransport.RoundTrip(r)
+	must.Do(t, err)
 	defer res.Body.Close()
 	lines := bufio.NewScanner(res.Body)
 	next := func(want func(now) bool) (n now) {
