@@ -112,7 +112,10 @@ func parsesAsNetHTTPDoes(t *testing.T, head string) bool {
 // A field that is appended to is not the next field's value.
 func TestValuesOfFieldsDoNotOverlap(t *testing.T) {
 	head := "GET / HTTP/1.1\r\nHost: h\r\nA: 1\r\nB: 2\r\nC: 3\r\n\r\n"
-	frame := must.Get(validate(head, Limits{}.WithDefaults()))(t)
+	frame, bad := validate(head, Limits{}.WithDefaults())
+	if bad != nil {
+		t.Fatal(bad)
+	}
 	r := must.Get(parse(t.Context(), head, frame))(t)
 	r.Header.Add("A", "x")
 	r.Header.Add("B", "y")
@@ -131,7 +134,10 @@ func TestAHeadIsParsedInFewAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		CanonicalizeNames(head[bytes.IndexByte(head, '\n')+1:])
 		text := string(head)
-		frame := must.Get(validate(text, limits))(t)
+		frame, bad := validate(text, limits)
+		if bad != nil {
+			t.Fatal(bad)
+		}
 		must.Get(parse(ctx, text, frame))(t)
 	}); n > most {
 		t.Errorf("a head takes %v allocations, want %d", n, most)
