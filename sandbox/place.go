@@ -41,9 +41,9 @@ func CheckPlace(at string) error {
 	return nil
 }
 
-// placeProject finds out whether the project can be at its own path in a sandbox, beside Workspace, and sets Place, or
-// Displaced.
-func (p *Prepared) placeProject(ctx context.Context) error {
+// PlaceProject finds out whether the project can be at its own path in the sandbox, beside [Workspace], and sets Place,
+// or Displaced. It looks into the image.
+func (p *Prepared) PlaceProject(ctx context.Context) error {
 	if err := CheckPlace(p.spec.Dir); err != nil {
 		p.Displaced = err.Error()
 		return nil //nolint:nilerr // the sandbox can do without
@@ -53,7 +53,7 @@ func (p *Prepared) placeProject(ctx context.Context) error {
 	case errors.As(err, &bad):
 		p.Displaced = bad.why
 	case err != nil:
-		return fmt.Errorf("look for a place for the project: %w", err)
+		return err
 	default:
 		p.Place = p.spec.Dir
 	}

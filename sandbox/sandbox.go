@@ -108,6 +108,7 @@ type Prepared struct {
 	Unsealable string
 
 	// Place is the project's own path if the sandbox has it there too. Otherwise Displaced is the reason, for people.
+	// PlaceProject sets them.
 	Place, Displaced string
 
 	spec Spec
@@ -145,9 +146,6 @@ func Prepare(ctx context.Context, s Spec) (_ *Prepared, err error) {
 		if p.Sealed, p.Unsealable, err = e.sealable(ctx, p.Image, s.UplinkRoot); err != nil {
 			return nil, err
 		}
-	}
-	if err := p.placeProject(ctx); err != nil {
-		return nil, err
 	}
 	if s.Limit != nil {
 		machine, err := e.machine(ctx)

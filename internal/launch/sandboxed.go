@@ -186,9 +186,6 @@ func (b *sandboxed) run(ctx context.Context) (int, error) {
 		return 1, hint.New(errors.New("publish a port: this sandbox is not sealed, and has no gateway that could carry it"),
 			"leave out --port, or use an engine on this host")
 	}
-	if why := b.prepared.Displaced; why != "" {
-		b.Infof("aileron: the project is at %s alone, and not at %s: %s", sandbox.Workspace, b.dir, why)
-	}
 	s.NoteSandbox(session.Sandbox{
 		Image: b.prepared.Image.Ref, ImageID: b.prepared.Image.ID(), EngineVersion: b.prepared.Engine.Version(),
 		Network: b.Proxy, ReadOnly: b.ReadOnly, Protect: b.Protect, Keep: b.Keep,
@@ -199,6 +196,12 @@ func (b *sandboxed) run(ctx context.Context) (int, error) {
 	s.Sweep(ctx)
 	if err := m.listen(ctx, s, b.prepared.Engine, sockets); err != nil {
 		return 1, err
+	}
+	if err := b.prepared.PlaceProject(ctx); err != nil {
+		return 1, err
+	}
+	if why := b.prepared.Displaced; why != "" {
+		b.Infof("aileron: the project is at %s alone, and not at %s: %s", sandbox.Workspace, b.dir, why)
 	}
 	b.reportGit(b.git())
 	b.ports.record, b.ports.report = s.RecordPort, b.Infof
