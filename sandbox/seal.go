@@ -196,8 +196,8 @@ func (e *Engine) boxConfig(ctx context.Context, b box, seccomp string) (_ engine
 		env = append([]string{"HOME=" + path.Dir(Workspace)}, env...)
 	}
 	env = append(unset(b.Defaults, theirs.Env), env...)
-	if t := os.Getenv("TERM"); b.TTY && t != "" {
-		env = append(env, "TERM="+t)
+	if b.TTY {
+		env = append(env, e.terminalVariables(ctx, img)...)
 	}
 	config.Env = env
 	return config, ownHome, nil

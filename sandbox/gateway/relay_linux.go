@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -225,6 +226,11 @@ func dialPort(ctx context.Context, port uint16) (net.Conn, error) {
 	if IsReserved(port) {
 		return nil, errors.New("it is the gateway's own port")
 	}
+	// What listens on localhost has one of its addresses, and with many servers it is the first that a resolver returns.
 	d := net.Dialer{Timeout: connectTimeout}
-	return d.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
+	conn, err := d.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return d.DialContext(ctx, "tcp6", net.JoinHostPort("::1", strconv.Itoa(int(port))))
+	}
+	return conn, err
 }
