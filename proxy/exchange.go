@@ -166,6 +166,9 @@ func (x *Exchange) send(out *http.Request) (*http.Response, *Denial) {
 func (x *Exchange) route() upstream.Route {
 	op := x.match.Operation
 	how := upstream.Route{HTTP2: x.request.ProtoMajor == 2, Idempotent: op != nil && op.Idempotent}
+	if op != nil {
+		how.ResponseHeader = op.ResponseTimeout
+	}
 	if x.credentialed() {
 		how.Key = x.grants.keys[op.Connector.FQN]
 	}

@@ -316,7 +316,7 @@ func TestAnUploadThatTheUpstreamDoesNotTakeEnds(t *testing.T) {
 			}
 			<-hold
 		})
-		w := newWorldWith(t, true, func(c *Config) { set(c); c.Upstream.ResponseHeader = 500 * time.Millisecond }, nil)
+		w := newWorldWith(t, true, func(c *Config) { set(c); c.Upstream.Stall = 500 * time.Millisecond }, nil)
 		if alpn == "h2" {
 			w.client = w.h2client()
 		}

@@ -148,7 +148,7 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 	cfg := Config{Session: "01SESSION", Token: testToken, CA: w.ca, Audit: w.log,
 		Limits: Limits{Handshake: never,
 			Wire: wire.Limits{Header: never, Idle: never, Stalled: never, Progress: never}},
-		Upstream: upstream.Options{Dial: never, ResponseHeader: never, Idle: never, Roots: roots,
+		Upstream: upstream.Options{Dial: never, Stall: never, Idle: never, Roots: roots,
 			Resolve: map[string]netip.AddrPort{
 				"api.good.example:443": at, "q.good.example:443": at, "plain.good.example:443": at,
 				"plain.good.example:80": netip.MustParseAddrPort(plain.Listener.Addr().String()),

@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Connector is a connector whose files are valid and agree.
@@ -74,8 +75,9 @@ type Operation struct {
 	Path              Template
 	Hosts             []HostPattern
 	Idempotent        bool
-	Approval          string     // "none" or "required"
-	Injection         *Injection // nil: no credential
+	ResponseTimeout   time.Duration // from the end of a request to the head of its response; 0: the session's
+	Approval          string        // "none" or "required"
+	Injection         *Injection    // nil: no credential
 	Inputs            []Input
 	limited           []*Input // those of Inputs that have Values
 	Audit             []AuditField

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Schema is the only schema_version that is read.
@@ -118,8 +119,8 @@ func (c *Connector) readTool(top node, v any, path string, seen map[string]bool)
 func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op := &Operation{Connector: c, Approval: "none"}
 	n, ok := tool.diags.open(v, path, "name", "summary", "description", "method", "path", "hosts", "idempotency",
-		"approval", "credential", "inputs", "audit", "query", "upgrade", "ranges", "packed", "wildcard_credential",
-		"headers")
+		"response_timeout", "approval", "credential", "inputs", "audit", "query", "upgrade", "ranges", "packed",
+		"wildcard_credential", "headers")
 	if !ok {
 		return op
 	}
@@ -131,6 +132,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op.readPath(n)
 	op.readHosts(n)
 	op.Idempotent = n.choice("idempotency", "idempotent", "none") == "idempotent"
+	op.readResponseTimeout(n)
 	op.Approval = cmp.Or(n.choice("approval", "none", "required"), "none")
 	op.Upgrade, op.Ranges, op.Packed = n.choice("upgrade", "websocket"), n.flag("ranges"), n.flag("packed")
 	op.readInputs(n)
@@ -148,6 +150,21 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op.readCredential(n)
 	op.readHeaders(n)
 	return op
+}
+
+// maxResponseTimeout bounds response_timeout.
+const maxResponseTimeout = 24 * time.Hour
+
+func (op *Operation) readResponseTimeout(n node) {
+	text := n.text("response_timeout", false)
+	if text == "" {
+		return
+	}
+	var err error
+	if op.ResponseTimeout, err = time.ParseDuration(text); err != nil || op.ResponseTimeout < time.Second ||
+		op.ResponseTimeout > maxResponseTimeout {
+		n.diags.add(n.at("response_timeout"), "%q is not a time from 1s to 24h, such as \"10m\"", text)
+	}
 }
 
 func (op *Operation) readPath(n node) {

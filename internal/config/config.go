@@ -70,6 +70,7 @@ type Limits struct {
 	HandshakeTimeout      Duration `toml:"handshake_timeout"`
 	IdleTimeout           Duration `toml:"idle_timeout"`
 	BodyTimeout           Duration `toml:"body_timeout"`
+	BodyPauseTimeout      Duration `toml:"body_pause_timeout"`
 	WriteTimeout          Duration `toml:"write_timeout"`
 	DialTimeout           Duration `toml:"dial_timeout"`
 	ResponseHeaderTimeout Duration `toml:"response_header_timeout"`

@@ -79,8 +79,8 @@ func TestALimitThatCannotWorkIsRefusedByName(t *testing.T) {
 		check(t, fmt.Sprintf("[limits]\n%s = -1\n", key), "limits."+key+" is -1; it must not be negative")
 	}
 	for _, key := range []string{
-		"head_timeout", "handshake_timeout", "idle_timeout", "body_timeout", "write_timeout", "dial_timeout",
-		"response_header_timeout", "upstream_idle_timeout", "drain_timeout",
+		"head_timeout", "handshake_timeout", "idle_timeout", "body_timeout", "body_pause_timeout", "write_timeout",
+		"dial_timeout", "response_header_timeout", "upstream_idle_timeout", "drain_timeout",
 	} {
 		for _, value := range []string{"-1s", "0s"} {
 			check(t, fmt.Sprintf("[limits]\n%s = %q\n", key, value), "it is not positive")

@@ -210,6 +210,7 @@ func planeLimits(l config.Limits) proxy.Limits {
 			Head: l.HeadBytes, Fields: l.HeadFields, Body: l.BodyBytes,
 			Header: time.Duration(l.HeadTimeout), Idle: time.Duration(l.IdleTimeout),
 			Stalled: time.Duration(l.WriteTimeout), Progress: time.Duration(l.BodyTimeout),
+			Pause: time.Duration(l.BodyPauseTimeout),
 		},
 		Connections: l.Connections, Requests: l.Requests, Rate: l.Rate, Memory: l.MemoryBytes,
 		Handshake: time.Duration(l.HandshakeTimeout),

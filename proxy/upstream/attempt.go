@@ -3,7 +3,9 @@ package upstream
 import (
 	"crypto/tls"
 	"net/http/httptrace"
+	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // attempt records what happened to one attempt to send a request.
@@ -14,6 +16,7 @@ import (
 // it; net/http asks for one only where the first did not process the request.
 type attempt struct {
 	h2            bool
+	limit         time.Duration      // for the head of the response; 0 is none
 	cancel        func()             // ends the attempt
 	conn          *countedConn       // nil: it got none
 	writtenBefore int64              // bytes written on conn before, for HTTP/1.1
@@ -25,6 +28,11 @@ type attempt struct {
 	gotHeader  atomic.Bool // the head of the response is there
 	stalled    atomic.Bool // the host does not take the body
 	refused    atomic.Bool // the host did not process the request
+	late       atomic.Bool // the limit has passed
+
+	mu      sync.Mutex
+	waiting *time.Timer // of the limit, over HTTP/2; nil: it does not run
+	waited  bool        // it need not begin any more
 }
 
 // trace returns the hooks that net/http calls for an attempt over HTTP/2.
@@ -32,6 +40,7 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotFirstResponseByte: func() { a.gotByte.Store(true) },
 		WroteHeaderField:     func(string, []string) { a.wroteField.Store(true) },
+		WroteRequest:         func(httptrace.WroteRequestInfo) { a.beginWait() },
 		GotConn: func(info httptrace.GotConnInfo) {
 			if a.conn != nil {
 				a.refused.Store(true)
@@ -47,6 +56,33 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 				a.onConn(counted)
 			}
 		},
+	}
+}
+
+// beginWait begins the limit of an attempt over HTTP/2, whose request has left.
+func (a *attempt) beginWait() {
+	if a.limit == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.waiting == nil && !a.waited {
+		a.waiting = time.AfterFunc(a.limit, func() {
+			a.late.Store(true)
+			a.cancel()
+		})
+	}
+}
+
+// endWait ends the limit.
+func (a *attempt) endWait() {
+	if a.limit == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.waited = true; a.waiting != nil {
+		a.waiting.Stop()
 	}
 }
 

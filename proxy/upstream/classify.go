@@ -33,6 +33,8 @@ func kindOf(ctx context.Context, err error, a *attempt) (kind Kind, detail strin
 	switch {
 	case a != nil && a.stalled.Load():
 		return BodyStalled, ""
+	case a != nil && a.late.Load():
+		return Timeout, ""
 	case errors.As(err, &denied):
 		return AddressDenied, denied.class
 	case IsOutOfDescriptors(err):

@@ -51,7 +51,8 @@ type Options struct {
 	Proxy *url.URL
 
 	Dial           time.Duration // of name, connection and TLS, each; default 10 s
-	ResponseHeader time.Duration // from the end of a request to the head of its response; default 60 s
+	ResponseHeader time.Duration // from the end of a request to the head of its response; 0: as long as the client waits
+	Stall          time.Duration // for the host to take a piece of a body, or to go on with a head; default 60 s
 	Idle           time.Duration // of a pooled connection; default 90 s
 	// UploadGrace is how long a complete response waits for the end of its request,
 	// after which their connection is not used again; default 50 ms.
@@ -91,8 +92,8 @@ func New(opts Options) (*Client, error) {
 	if opts.Dial == 0 {
 		opts.Dial = 10 * time.Second
 	}
-	if opts.ResponseHeader == 0 {
-		opts.ResponseHeader = 60 * time.Second
+	if opts.Stall == 0 {
+		opts.Stall = 60 * time.Second
 	}
 	if opts.Idle == 0 {
 		opts.Idle = 90 * time.Second

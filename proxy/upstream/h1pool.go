@@ -43,7 +43,7 @@ func (o *Options) idleBounds() (all, perHost int) {
 // the end.
 func (h *h1Pool) roundTrip(r *http.Request, body *attemptBody, a *attempt) (*http.Response, error) {
 	ctx := r.Context()
-	pc, err := h.get(ctx, r, body != nil)
+	pc, err := h.get(ctx, r, body != nil, a.limit)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (h *h1Pool) roundTrip(r *http.Request, body *attemptBody, a *attempt) (*htt
 			_ = pc.conn.Close()
 			return nil, ctx.Err()
 		}
-		pc.clearDeadline()
+		pc.fitDeadline()
 		res.Body = &switchedConn{Conn: pc.conn, r: pc.r}
 		return res, nil
 	}
@@ -80,10 +80,10 @@ func (h *h1Pool) roundTrip(r *http.Request, body *attemptBody, a *attempt) (*htt
 
 // get returns a connection that is idle and alive, or a new one, for an exchange
 // that begins.
-func (h *h1Pool) get(ctx context.Context, r *http.Request, upload bool) (*persistConn, error) {
+func (h *h1Pool) get(ctx context.Context, r *http.Request, upload bool, limit time.Duration) (*persistConn, error) {
 	key := poolKey(r.URL.Scheme, r.URL.Host)
 	for pc := h.pop(key); pc != nil; pc = h.pop(key) {
-		pc.begin(upload)
+		pc.begin(upload, limit)
 		if pc.alive() {
 			return pc, nil
 		}
@@ -93,7 +93,7 @@ func (h *h1Pool) get(ctx context.Context, r *http.Request, upload bool) (*persis
 	if err != nil {
 		return nil, err
 	}
-	pc.begin(upload)
+	pc.begin(upload, limit)
 	return pc, nil
 }
 

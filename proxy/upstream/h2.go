@@ -46,7 +46,6 @@ func (p *pool) transport(opts Options, window int) *http.Transport {
 	return &http.Transport{
 		Proxy:                  nil, // never from the environment
 		DialTLSContext:         p.dialH2,
-		ResponseHeaderTimeout:  opts.ResponseHeader,
 		IdleConnTimeout:        opts.Idle,
 		MaxIdleConns:           maxIdle,
 		MaxIdleConnsPerHost:    maxIdlePerHost,

@@ -46,7 +46,7 @@ func newOrigin(t testing.TB, alpn string, serve func(n int64, c *tls.Conn)) *ori
 	o.opts.Roots = x509.NewCertPool()
 	o.opts.Roots.AddCert(certificate)
 	// No time-out of the client's is to end what a test waits for.
-	o.opts.Dial, o.opts.ResponseHeader, o.opts.Idle = time.Hour, time.Hour, time.Hour
+	o.opts.Dial, o.opts.Stall, o.opts.Idle = time.Hour, time.Hour, time.Hour
 	o.opts.Resolve = map[string]netip.AddrPort{originHost: netip.MustParseAddrPort(l.Addr().String())}
 	over, end := context.WithCancel(context.Background())
 	var group sync.WaitGroup

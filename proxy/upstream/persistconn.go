@@ -34,9 +34,11 @@ type persistConn struct {
 	failed    error   // what awaitBytes read in place of bytes; the next read returns it
 
 	mu      sync.Mutex
-	gotHead bool // the head of the response is there
-	timed   bool // the connection has a deadline of the head
-	aborted bool // the exchange is canceled: the deadline is in the past, and stays there
+	limit   time.Duration // for the head of the response; 0 is none
+	begun   bool          // a part of the head has come
+	gotHead bool          // the head of the response is there
+	timed   bool          // the connection has a deadline of the head
+	aborted bool          // the exchange is canceled: the deadline is in the past, and stays there
 }
 
 // aLongTimeAgo is a deadline that ends a read or a write at once.
@@ -67,21 +69,22 @@ func (pc *persistConn) Read(p []byte) (int, error) {
 	if pc.failed != nil {
 		return 0, pc.failed
 	}
-	pc.clearDeadline()
+	pc.fitDeadline()
 	n, err := pc.conn.Read(p)
 	pc.headLeft -= int64(n)
 	return n, err
 }
 
-// begin sets the deadline of the response's head for a new exchange, whose request
-// has no body. That of an upload begins when the body has left.
-func (pc *persistConn) begin(upload bool) {
+// begin sets the deadline of the response's head, of which limit is the time, for
+// a new exchange, whose request has no body. That of an upload begins when the body
+// has left.
+func (pc *persistConn) begin(upload bool, limit time.Duration) {
 	pc.mu.Lock()
 	defer pc.mu.Unlock()
-	pc.gotHead, pc.aborted, pc.timed = false, false, !upload
+	pc.gotHead, pc.begun, pc.aborted, pc.limit, pc.timed = false, false, false, limit, !upload && limit > 0
 	until := time.Time{}
-	if !upload {
-		until = time.Now().Add(pc.pool.opts.ResponseHeader)
+	if pc.timed {
+		until = time.Now().Add(limit)
 	}
 	_ = pc.conn.SetDeadline(until)
 }
@@ -99,9 +102,21 @@ func (pc *persistConn) abort() {
 func (pc *persistConn) startHeadTimeout() {
 	pc.mu.Lock()
 	defer pc.mu.Unlock()
-	if !pc.gotHead && !pc.aborted {
+	if !pc.gotHead && !pc.aborted && pc.limit > 0 {
 		pc.timed = true
-		_ = pc.conn.SetReadDeadline(time.Now().Add(pc.pool.opts.ResponseHeader))
+		_ = pc.conn.SetReadDeadline(time.Now().Add(pc.limit))
+	}
+}
+
+// nextHead records that the head which is read next has not begun, unless a part of
+// it came with the one before.
+func (pc *persistConn) nextHead() {
+	pc.mu.Lock()
+	defer pc.mu.Unlock()
+	pc.begun = pc.r.Buffered() > 0
+	if pc.timed && pc.limit == 0 && !pc.aborted {
+		pc.timed = false
+		_ = pc.conn.SetReadDeadline(time.Time{})
 	}
 }
 
@@ -142,14 +157,21 @@ func (pc *persistConn) awaitBytes(until time.Time, enough func() bool) bool {
 	return true
 }
 
-// clearDeadline takes back the deadline of a head that is there.
-func (pc *persistConn) clearDeadline() {
+// fitDeadline takes back the deadline of a head that is there. One that has begun
+// gets a deadline if it has none: it must not keep its client waiting for ever.
+func (pc *persistConn) fitDeadline() {
 	pc.mu.Lock()
 	defer pc.mu.Unlock()
-	if pc.gotHead && pc.timed && !pc.aborted {
+	switch {
+	case pc.aborted:
+	case pc.gotHead && pc.timed:
 		pc.timed = false
 		_ = pc.conn.SetDeadline(time.Time{})
+	case !pc.gotHead && !pc.timed && pc.begun && pc.pool.opts.Stall > 0:
+		pc.timed = true
+		_ = pc.conn.SetReadDeadline(time.Now().Add(pc.pool.opts.Stall))
 	}
+	pc.begun = true
 }
 
 // exchange sends r with body, nil for none, and reads the head of its response.

@@ -11,9 +11,11 @@ import (
 )
 
 // readResponse reads the head of the final response to a request with method. Its
-// body is an *h1Body or http.NoBody.
+// body is an *h1Body or http.NoBody. There may be any number of interim responses, as a
+// host sends them while it works; all heads together are bounded.
 func (pc *persistConn) readResponse(method string, a *attempt) (*http.Response, error) {
-	for range maxInterim {
+	for {
+		pc.nextHead()
 		if _, err := pc.r.Peek(1); err != nil {
 			return nil, err
 		}
@@ -32,7 +34,6 @@ func (pc *persistConn) readResponse(method string, a *attempt) (*http.Response, 
 			return res, nil
 		}
 	}
-	return nil, &headError{rule: interimOnly}
 }
 
 // checkHead waits for a whole head, validates it before it is parsed, and returns

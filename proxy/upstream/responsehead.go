@@ -8,7 +8,6 @@ import (
 
 const (
 	maxResponseHead = 256 << 10 // all heads of one exchange
-	maxInterim      = 5         // responses before the final one
 )
 
 // headError is returned for the head of a response that is rejected. It names
@@ -28,7 +27,7 @@ func (e *headError) kind() Kind {
 		return FramingLookalike
 	case e.rule == notHTTP:
 		return NotHTTP
-	case e.rule == tooLarge, e.rule == interimOnly:
+	case e.rule == tooLarge:
 		return HeadTooLarge
 	}
 	return HeadMalformed
@@ -36,9 +35,8 @@ func (e *headError) kind() Kind {
 
 // Rules that are reported with kinds of their own.
 const (
-	notHTTP     = "does not begin as HTTP/1 does"
-	tooLarge    = "is larger than 256 KiB"
-	interimOnly = "does not come after five interim ones"
+	notHTTP  = "does not begin as HTTP/1 does"
+	tooLarge = "is larger than 256 KiB"
 )
 
 // headPrefix is how a head begins.

@@ -1,10 +1,12 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"time"
 )
 
 // Route describes how a request may travel.
@@ -12,6 +14,9 @@ type Route struct {
 	Key        Key  // of the credential whose connections it may use; zero: it carries none
 	HTTP2      bool // its client speaks HTTP/2
 	Idempotent bool // it may be repeated although it may have arrived
+	// ResponseHeader bounds the time from the end of the request to the head of its response; 0: as
+	// Options.ResponseHeader.
+	ResponseHeader time.Duration
 }
 
 // RoundTrip sends r and returns the head of its response. The body of r is nil
@@ -34,7 +39,7 @@ func (c *Client) RoundTrip(r *http.Request, route Route) (*http.Response, error)
 	body, _ := r.Body.(*Body)
 	for try, switched, sent := 0, false, false; ; try++ {
 		h2 := c.versions.useH2(r, route.HTTP2)
-		var a attempt
+		a := attempt{limit: cmp.Or(route.ResponseHeader, c.opts.ResponseHeader)}
 		res, err := c.send(r, pool, &a, h2)
 		if err == nil {
 			body.drop()
@@ -79,7 +84,7 @@ func (c *Client) send(r *http.Request, p *pool, a *attempt, h2 bool) (*http.Resp
 	}
 	var body *attemptBody
 	if from, ok := r.Body.(*Body); ok {
-		body = from.newAttempt(c.opts.ResponseHeader, a.stall)
+		body = from.newAttempt(c.opts.Stall, a.stall)
 	}
 	res, err := p.h1.roundTrip(r, body, a)
 	if err != nil && body != nil {
@@ -97,9 +102,10 @@ func (c *Client) sendH2(r *http.Request, p *pool, a *attempt) (*http.Response, e
 	*out.URL = *r.URL
 	if from, ok := r.Body.(*Body); ok {
 		from.keep()
-		out.Body = from.newAttempt(c.opts.ResponseHeader, a.stall)
+		out.Body = from.newAttempt(c.opts.Stall, a.stall)
 	}
 	res, err := p.roundTripH2(out, a)
+	a.endWait()
 	if err != nil {
 		cancel()
 		if out.Body != nil {

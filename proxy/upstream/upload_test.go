@@ -19,7 +19,7 @@ import (
 // serve, so that its time may be a synctest bubble's.
 func pipeClient(t *testing.T, serve func(net.Conn)) *Client {
 	t.Helper()
-	u, err := New(Options{})
+	u, err := New(Options{ResponseHeader: time.Minute})
 	must(t, err)
 	u.pool(Key{}).h1.dial = func(context.Context, string) (*countedConn, error) {
 		ours, theirs := net.Pipe()
@@ -116,6 +116,61 @@ func TestAHeadMustComeInTime(t *testing.T) {
 	}
 }
 
+// A model that thinks, a hook that runs: a response may take as long as its client waits, unless the session or the
+// operation has a limit. A head that has begun must end.
+func TestAResponseTakesAsLongAsItsClientWaits(t *testing.T) {
+	const interim, final = "HTTP/1.1 102 Processing\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+	type piece struct {
+		text  string
+		after time.Duration
+	}
+	for name, c := range map[string]struct {
+		session, operation time.Duration
+		pieces             []piece
+		want               Kind
+		after              time.Duration // 0: it responds
+	}{
+		"no limit": {0, 0, []piece{{final, 5 * time.Hour}}, 0, 0},
+		"interim ones between": {0, 0, []piece{{interim, time.Hour}, {interim + "HTTP/1.1", time.Hour},
+			{final[8:], time.Second}}, 0, 0},
+		"half a head": {0, 0, []piece{{final[:9], time.Hour}, {final[9:], time.Hour}}, HeadTooSlow,
+			time.Hour + time.Minute},
+		"half of a later head": {0, 0, []piece{{interim, time.Hour}, {"HTTP", time.Hour}}, HeadTooSlow,
+			2*time.Hour + time.Minute},
+		"the operation's":      {time.Minute, 10 * time.Minute, []piece{{final, 9 * time.Minute}}, 0, 0},
+		"past the operation's": {time.Minute, 10 * time.Minute, []piece{{final, time.Hour}}, Timeout, 10 * time.Minute},
+		"the session's":        {time.Minute, 0, []piece{{final, time.Hour}}, Timeout, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ended := make(chan struct{})
+				u := pipeClient(t, func(conn net.Conn) {
+					defer close(ended)
+					if _, err := http.ReadRequest(bufio.NewReader(conn)); err != nil {
+						return
+					}
+					for _, p := range c.pieces {
+						<-time.After(p.after)
+						_, _ = io.WriteString(conn, p.text)
+					}
+					_, _ = io.Copy(io.Discard, conn) // until the client hangs up
+				})
+				defer func() { u.Close(); <-ended }()
+				u.opts.ResponseHeader = c.session
+				started := time.Now()
+				status, body, err := roundTrip(u, clearRequest(t.Context(), nil), Route{ResponseHeader: c.operation})
+				took := time.Since(started)
+				switch {
+				case c.after == 0 && (err != nil || status != 200 || body != "ok"):
+					t.Errorf("%d %q, %v after %v", status, body, err, took)
+				case c.after != 0 && (errorKind(t, err) != c.want || took != c.after):
+					t.Errorf("%v after %v, want %v after %v", err, took, c.want, c.after)
+				}
+			})
+		})
+	}
+}
+
 // The time of a response's head does not bound its body.
 func TestABodyMayTakeLongerThanItsHead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -151,7 +206,7 @@ func TestAHostThatTakesNoBodyIsNamed(t *testing.T) {
 			})
 			started := time.Now()
 			_, _, err := roundTrip(u, clearRequest(t.Context(), endless{}), Route{})
-			if errorKind(t, err) != BodyStalled || time.Since(started) != u.opts.ResponseHeader {
+			if errorKind(t, err) != BodyStalled || time.Since(started) != u.opts.Stall {
 				t.Errorf("with a head %t: %v after %v, want %v", takesHead, err, time.Since(started), BodyStalled)
 			}
 			close(hold)

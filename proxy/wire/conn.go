@@ -180,16 +180,17 @@ func (c *serverConn) body(req *http.Request, f framing) *requestBody {
 	req.TransferEncoding, req.Trailer = nil, nil
 	req.ContentLength = f.length
 	var from io.Reader
+	span := c.limits.Progress
 	switch {
 	case f.chunked:
-		req.ContentLength = -1
+		req.ContentLength, span = -1, c.limits.Pause
 		from = &chunkedReader{src: c.src}
 	case f.length > 0:
 		from = &lengthReader{src: c.src, left: f.length}
 	default:
 		return nil
 	}
-	b := &requestBody{from: from, conn: c.conn, limit: c.limits.Body, rate: minDataRate{span: c.limits.Progress},
+	b := &requestBody{from: from, conn: c.conn, limit: c.limits.Body, rate: minDataRate{span: span},
 		hold:  c.hold,
 		ended: func() { c.src.detectDisconnect(c.gone) }, took: uploadOf(f)}
 	if f.expects {

@@ -53,10 +53,13 @@ type Limits struct {
 	Stalled time.Duration // for the client to take one write; default 2 min
 
 	// Progress is the time within which a request body must deliver another
-	// MinProgress bytes, or its end; default 30 s. It applies to HTTP/1.1 and to
-	// HTTP/2 bodies with a Content-Length: a stream without one may be
-	// bidirectional.
+	// MinProgress bytes, or its end; default 30 s. It applies to bodies with a
+	// Content-Length. Over HTTP/2 a stream without one may be bidirectional, and
+	// has no such time.
 	Progress time.Duration
+	// Pause is the same for a body without a Content-Length over HTTP/1.1, whose
+	// sender may be making it; default 10 min.
+	Pause time.Duration
 }
 
 // WithDefaults returns l with its zero fields set to their defaults.
@@ -81,5 +84,6 @@ func (l Limits) WithDefaults() Limits {
 	span(&l.Idle, 60*time.Second)
 	span(&l.Stalled, 2*time.Minute)
 	span(&l.Progress, 30*time.Second)
+	span(&l.Pause, 10*time.Minute)
 	return l
 }
