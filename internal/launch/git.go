@@ -80,6 +80,9 @@ func (b *sandboxed) beginGitFacts(ctx context.Context) func() gitFacts {
 
 // reportGit prints what of the host's git is different in the sandbox.
 func (b *sandboxed) reportGit(facts gitFacts) {
+	for _, note := range b.gitNotes {
+		b.Infof("%s", note)
+	}
 	name, email, whose := facts.name, facts.email, "as on this host"
 	if facts.own["user.name"]+facts.own["user.email"] != "" {
 		name, email = cmp.Or(facts.own["user.name"], name), cmp.Or(facts.own["user.email"], email)
@@ -164,7 +167,7 @@ func (b *sandboxed) sees(path string) bool {
 }
 
 // linkRepository adds what git needs of the project's repository that is not in the project: its directory of git, at
-// its own path.
+// its own path. What a person should know of it is said when the sandbox is there: a start that fails says why, alone.
 func (b *sandboxed) linkRepository(ctx context.Context) {
 	layout, err := gitlayout.Of(ctx, b.dir, b.sees)
 	if layout.Outside() && !b.sees(layout.Git) {
@@ -173,14 +176,15 @@ func (b *sandboxed) linkRepository(ctx context.Context) {
 			layout, err = gitlayout.Layout{}, refused
 		} else {
 			b.mounts = append(b.mounts, m)
-			b.Infof("aileron: the project is a %s: the repository %s is in the sandbox too, at its own path", layout.Kind,
-				layout.Git)
+			b.gitNotes = append(b.gitNotes,
+				fmt.Sprintf("aileron: the project is a %s: the repository %s is in the sandbox too, "+
+					"at its own path", layout.Kind, layout.Git))
 		}
 	}
 	if err != nil {
-		b.Infof("aileron: warning: git will not work in the sandbox: %v", err)
+		b.gitNotes = append(b.gitNotes, "aileron: warning: git will not work in the sandbox: "+err.Error())
 		if help := hint.Of(err); help != "" {
-			b.Infof("  hint: %s", help)
+			b.gitNotes = append(b.gitNotes, "  hint: "+help)
 		}
 	}
 	if layout.Outside() && !b.seesReadOnly(layout.Git) {

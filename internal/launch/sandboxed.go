@@ -92,19 +92,20 @@ func (l *Launcher) Sandboxed(ctx context.Context, s Sandbox) error {
 type sandboxed struct {
 	*Launcher
 	Sandbox
-	dir     string         // the project
-	mounts  []engine.Mount // what it sees besides
-	gitDirs []string       // directories of git among them
-	layout  gitlayout.Layout
-	covered []sandbox.Cover // places of the project that its mounts keep
-	ports   *ports
-	mask    []string // directories of it that the sandbox does not see
-	binary  string   // aileron's own file
-	signals *signals
-	stop    *session.StopRequest
-	host    *hostWatch
-	git     func() gitFacts // waits for what the host's git says
-	began   time.Time       // when the command did; zero: it did not
+	dir      string         // the project
+	mounts   []engine.Mount // what it sees besides
+	gitDirs  []string       // directories of git among them
+	layout   gitlayout.Layout
+	gitNotes []string        // of layout, for people
+	covered  []sandbox.Cover // places of the project that its mounts keep
+	ports    *ports
+	mask     []string // directories of it that the sandbox does not see
+	binary   string   // aileron's own file
+	signals  *signals
+	stop     *session.StopRequest
+	host     *hostWatch
+	git      func() gitFacts // waits for what the host's git says
+	began    time.Time       // when the command did; zero: it did not
 
 	// From prepare on:
 	prepared *sandbox.Prepared
