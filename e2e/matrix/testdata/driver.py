@@ -161,7 +161,8 @@ def environment(mode, home):
     env = {k: v for k, v in os.environ.items()}
     env.update(HOME=home, TMPDIR=home, LANG="C.UTF-8")
     if mode == "without":
-        for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy"):
+        for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy",
+                     "GIT_CONFIG_COUNT"):  # http.proxy, among others
             env.pop(name, None)
         kept = [o for o in env.get("JAVA_TOOL_OPTIONS", "").split() if not re.match(r"-Dhttps?\.(proxy|nonProxy)", o)]
         env["JAVA_TOOL_OPTIONS"] = " ".join(kept)
