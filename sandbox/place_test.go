@@ -8,7 +8,7 @@ import (
 )
 
 func TestWhereAProjectCanBeInASandbox(t *testing.T) {
-	for _, at := range []string{"/work", "/home/ada/src/app", "/root/app", "/tmp/x", "/var/lib/jenkins/workspace/x",
+	for _, at := range []string{"/code", "/home/ada/src/app", "/root/app", "/tmp/x", "/var/lib/jenkins/workspace/x",
 		"/opt/app", "/home/agent/app", sandbox.Workspace, "/etcetera", "/srv/日本 'a' \"b\" \\c,:$(d)"} {
 		if err := sandbox.CheckPlace(at); err != nil {
 			t.Errorf("%s: %v", at, err)

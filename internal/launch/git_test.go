@@ -122,7 +122,7 @@ func addWorktree(t *testing.T, common, name, link string) string {
 
 func TestOtherWorktreesAreReadOnlyAndNotTakenForRemovedOnes(t *testing.T) {
 	project, common := worktree(t)
-	gone := addWorktree(t, common, "gone", "/work/gone/.git")
+	gone := addWorktree(t, common, "gone", "/srv/src/gone/.git")
 	b, _ := linked(t, project, project)
 	got, want := b.held(), []sandbox.Cover{
 		{Source: filepath.Join(common, "worktrees"), Path: filepath.Join(common, "worktrees"), Held: true},
@@ -131,7 +131,7 @@ func TestOtherWorktreesAreReadOnlyAndNotTakenForRemovedOnes(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("it covers %+v, want %+v", got, want)
 	}
-	if files := b.worktreeLinks(); len(files) != 1 || files[0].Path != "/work/gone/.git" ||
+	if files := b.worktreeLinks(); len(files) != 1 || files[0].Path != "/srv/src/gone/.git" ||
 		string(files[0].Data) != "gitdir: "+gone+"\n" {
 		t.Errorf("the files: %+v", files)
 	}
@@ -162,7 +162,7 @@ func TestAHostileWorktreeHasNoFileInTheSandbox(t *testing.T) {
 func TestManyWorktreesAreOneMount(t *testing.T) {
 	project, common := worktree(t)
 	for i := range 200 {
-		addWorktree(t, common, fmt.Sprint("w", i), fmt.Sprintf("/work/w%d/.git", i))
+		addWorktree(t, common, fmt.Sprint("w", i), fmt.Sprintf("/srv/src/w%d/.git", i))
 	}
 	b, said := linked(t, project, project)
 	worktrees, own := filepath.Join(common, "worktrees"), filepath.Join(common, "worktrees", "wt")

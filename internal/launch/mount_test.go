@@ -300,15 +300,15 @@ func TestNoPartOfTheHomeIsAProject(t *testing.T) {
 
 // A project is at its own path, so what a mount puts there is the project already, or would change it on the host.
 func TestAMountInTheProjectIsFittedToIt(t *testing.T) {
-	dir := "/work/project"
-	lib := engine.Mount{Source: "/work/lib", Target: "/lib"}
+	dir := "/srv/src/project"
+	lib := engine.Mount{Source: "/srv/src/lib", Target: "/lib"}
 	b := &sandboxed{dir: dir, mounts: []engine.Mount{lib, {Source: dir + "/data", Target: dir + "/data"},
 		{Source: dir + "/fixed", Target: dir + "/fixed", ReadOnly: true}}}
 	if err := b.fitMounts(); err != nil || !slices.Equal(b.mounts, []engine.Mount{lib}) ||
 		!slices.Equal(b.covered, []sandbox.Cover{{Source: dir + "/fixed", Path: "fixed", Own: true}}) {
 		t.Errorf("the mounts %+v, the covers %+v, %v", b.mounts, b.covered, err)
 	}
-	for _, m := range []engine.Mount{{Source: "/work/lib", Target: dir + "/lib"}, {Source: "/work/lib", Target: dir},
+	for _, m := range []engine.Mount{{Source: "/srv/src/lib", Target: dir + "/lib"}, {Source: "/srv/src/lib", Target: dir},
 		{Source: dir, Target: dir, ReadOnly: true}} {
 		b := &sandboxed{dir: dir, mounts: []engine.Mount{m}}
 		if err := b.fitMounts(); err == nil || hint.Of(err) == "" {
