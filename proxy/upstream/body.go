@@ -20,22 +20,43 @@ type Body struct {
 	err     error                 // how src ended; sticky
 	keeps   bool                  // kept is all that attempts took
 	kept    []byte
+	room    *atomic.Int64 // what all bodies of the client keep
+	over    atomic.Bool   // nothing is to be kept any more
 }
 
 // maxKept bounds what is kept of a body, for a host that does not process it.
 const maxKept = 64 << 10
 
+// maxKeptOfAll bounds what is kept of all bodies of a client: a sandbox decides how many there are.
+const maxKeptOfAll = 4 << 20
+
 // keep keeps what attempts take, from the first byte on.
-func (b *Body) keep() {
+func (b *Body) keep(room *atomic.Int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.keeps = b.n.Load() == 0
+	b.keeps, b.room = b.n.Load() == 0, room
 }
 
-// drop frees what is kept, because the host has responded.
+// free frees what is kept. b.mu is held.
+func (b *Body) free() {
+	if len(b.kept) > 0 {
+		b.room.Add(-int64(len(b.kept)))
+	}
+	b.kept, b.keeps = nil, false
+}
+
+// drop frees what is kept, at once or when the attempt that reads has read: the body is not sent again.
 func (b *Body) drop() {
-	if b != nil && b.mu.TryLock() {
-		b.kept, b.keeps = nil, false
+	if b == nil {
+		return
+	}
+	b.over.Store(true)
+	b.freeIfOver()
+}
+
+func (b *Body) freeIfOver() {
+	if b.over.Load() && b.mu.TryLock() {
+		b.free()
 		b.mu.Unlock()
 	}
 }
@@ -54,7 +75,7 @@ func (b *Body) rewind() bool {
 		return b.n.Load() == 0
 	}
 	b.pending = append(b.kept, b.pending...)
-	b.kept, b.keeps = nil, false
+	b.free()
 	b.n.Store(0)
 	return true
 }
@@ -65,8 +86,11 @@ func (b *Body) took(p []byte) {
 	if !b.keeps {
 		return
 	}
-	if len(b.kept)+len(p) > maxKept {
-		b.kept, b.keeps = nil, false
+	if len(b.kept)+len(p) > maxKept || b.room.Add(int64(len(p))) > maxKeptOfAll {
+		if len(b.kept)+len(p) <= maxKept { // it was added
+			b.room.Add(-int64(len(p)))
+		}
+		b.free()
 		return
 	}
 	b.kept = append(b.kept, p...)
@@ -156,7 +180,7 @@ func (a *attemptBody) Read(p []byte) (n int, err error) {
 func (a *attemptBody) read(p []byte) (int, error) {
 	b := a.body
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer func() { b.mu.Unlock(); b.freeIfOver() }()
 	switch {
 	case a.closed.Load():
 		return 0, errAttemptClosed

@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"io"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -27,5 +29,31 @@ func TestABodyIsNeverReadByTwoAttempts(t *testing.T) {
 	}
 	if err := <-ended; err != errAttemptClosed {
 		t.Errorf("the first attempt's read ends with %v", err)
+	}
+}
+
+// A sandbox decides how many bodies there are: what is kept of all of them is bounded, and given back.
+func TestWhatIsKeptOfAllBodiesIsBounded(t *testing.T) {
+	var room atomic.Int64
+	var bodies []*Body
+	again := 0
+	for range 2 * maxKeptOfAll / maxKept {
+		b := NewBody(io.NopCloser(strings.NewReader(strings.Repeat("x", maxKept))))
+		b.keep(&room)
+		if _, err := io.Copy(io.Discard, b.newAttempt(time.Hour, func() {})); err != nil {
+			t.Fatal(err)
+		}
+		if bodies = append(bodies, b); room.Load() > maxKeptOfAll {
+			t.Fatalf("%d bytes are kept", room.Load())
+		}
+	}
+	for _, b := range bodies {
+		if b.rewind() {
+			again++
+		}
+		b.drop()
+	}
+	if again != maxKeptOfAll/maxKept || room.Load() != 0 {
+		t.Errorf("%d bodies can be sent again, want %d; %d bytes are left", again, maxKeptOfAll/maxKept, room.Load())
 	}
 }

@@ -33,6 +33,7 @@ import (
 	"net/netip"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ALRubinger/aileron/proxy/budget"
@@ -78,6 +79,8 @@ type Client struct {
 	versions alpnCache
 	closings tasks // connections that are being closed
 	uploads  tasks // request bodies on their way over HTTP/1.1
+
+	keptBodies atomic.Int64 // bytes of request bodies that are kept
 
 	wideSlots chan struct{} // streams with the larger window; nil: there are none
 

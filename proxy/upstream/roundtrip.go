@@ -37,12 +37,12 @@ func (c *Client) RoundTrip(r *http.Request, route Route) (*http.Response, error)
 	host := r.URL.Host
 	pool := c.pool(route.Key) // of all attempts, even if Keep retires it meanwhile
 	body, _ := r.Body.(*Body)
+	defer body.drop()
 	for try, switched, sent := 0, false, false; ; try++ {
 		h2 := c.versions.useH2(r, route.HTTP2)
 		a := attempt{limit: cmp.Or(route.ResponseHeader, c.opts.ResponseHeader)}
 		res, err := c.send(r, pool, &a, h2)
 		if err == nil {
-			body.drop()
 			return checkStatus(res, host, &a)
 		}
 		if cause := body.failure(); cause != nil && r.Context().Err() == nil {
@@ -101,7 +101,7 @@ func (c *Client) sendH2(r *http.Request, p *pool, a *attempt) (*http.Response, e
 	out.URL = new(url.URL) // net/http may read it after it has returned a response
 	*out.URL = *r.URL
 	if from, ok := r.Body.(*Body); ok {
-		from.keep()
+		from.keep(&c.keptBodies)
 		out.Body = from.newAttempt(c.opts.Stall, a.stall)
 	}
 	res, err := p.roundTripH2(out, a)
