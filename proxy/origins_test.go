@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -291,8 +292,26 @@ func TestFieldsWithASpaceInTheirNameAreDropped(t *testing.T) {
 	}
 }
 
+// A number that no registry has is what the upstream says: LinkedIn's 999.
+func TestAStatusThatIsNotRegisteredIsPassedOn(t *testing.T) {
+	for _, alpn := range []string{"http/1.1", "h2"} {
+		for _, status := range []string{"600", "999"} {
+			w, _ := speak(t, plainly, func(c net.Conn, _ string) {
+				_, _ = fmt.Fprintf(c, "HTTP/1.1 %s Request denied\r\nContent-Length: 5\r\n\r\nhello", status)
+			})
+			if alpn == "h2" {
+				w.client = w.h2client()
+			}
+			res, body := w.do("GET", "https://api.good.example/v1/items", "")
+			if got := strconv.Itoa(res.StatusCode); got != status || body != "hello" || w.last().Status != res.StatusCode {
+				t.Errorf("%s to %s: %s %q, the row has %d", status, alpn, got, body, w.last().Status)
+			}
+		}
+	}
+}
+
 func TestAnInvalidStatusIsRejected(t *testing.T) {
-	for _, status := range []string{"000", "099", "600", "999"} {
+	for _, status := range []string{"000", "099"} {
 		set := scripted(t, "http/1.1", func(_ int, c *tls.Conn) {
 			if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 				_, _ = fmt.Fprintf(c, "HTTP/1.1 %s OK\r\nContent-Length: 5\r\n\r\nhello", status)

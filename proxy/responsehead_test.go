@@ -79,6 +79,36 @@ func TestAHeadOfTwoReadingsIsRefusedOnEveryWay(t *testing.T) {
 	}
 }
 
+// Older frameworks send the last chunk behind a 204, and gateways a length.
+func TestWhatABodylessResponseAnnouncesIsNotTheNextOne(t *testing.T) {
+	for head, status := range map[string]int{
+		"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n":                  204,
+		"HTTP/1.1 204 No Content\r\nContent-Length: 40\r\n\r\n":                                   204,
+		"HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n":                304,
+		"HTTP/1.1 204 No Content\r\nContent-Length: 0, 0\r\nLocation: /x\r\nLocation: /x\r\n\r\n": 204,
+	} {
+		announces := !strings.Contains(head, "0, 0")
+		w, s := speak(t, plainly, func(conn net.Conn, _ string) {
+			if announces {
+				head += "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nother"
+			}
+			_, _ = io.WriteString(conn, head)
+		})
+		for i := range int64(2) {
+			res, body := w.do("GET", "https://api.good.example/v1/items", "")
+			if res.StatusCode != status || body != "" || len(res.Header["Content-Length"]) > 0 {
+				t.Errorf("%q: %d %q with the length %q", head, res.StatusCode, body, res.Header["Content-Length"])
+			}
+			if announces {
+				s.ends(t)
+			}
+			if conns := s.conns.Load(); announces && conns != i+1 || !announces && conns != 1 {
+				t.Errorf("%q: %d connections after %d requests", head, conns, i+1)
+			}
+		}
+	}
+}
+
 // With a credential and without, since it is the connection that suffers.
 func TestAFramingFieldWithAnOddNameIsRefused(t *testing.T) {
 	for _, field := range []string{"Content-Length : 5", "Transfer-Encoding : chunked", "Transfer-Encoding\t: chunked",

@@ -42,6 +42,7 @@ func (pc *persistConn) frame(res *http.Response, h *headValidator, method string
 		if lengths := res.Header["Content-Length"]; len(lengths) > 1 {
 			res.Header["Content-Length"] = lengths[:1] // all are equal
 		}
+		res.Header["Content-Length"][0] = h.length // not a list of equal ones
 	}
 	if h.chunked {
 		delete(res.Header, "Transfer-Encoding")
@@ -54,7 +55,11 @@ func (pc *persistConn) frame(res *http.Response, h *headValidator, method string
 	case method == http.MethodHead:
 		res.ContentLength = length
 		return nil
-	case res.StatusCode/100 == 1, res.StatusCode == http.StatusNoContent, res.StatusCode == http.StatusNotModified:
+	case res.StatusCode/100 == 1:
+		return nil
+	case res.StatusCode == http.StatusNoContent, res.StatusCode == http.StatusNotModified:
+		// It has no body, whatever it announces. What comes of that is not taken for the next response.
+		res.Close = res.Close || h.chunked || res.StatusCode == http.StatusNoContent && length > 0
 		return nil
 	case h.chunked:
 		res.ContentLength = -1

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,6 +23,9 @@ type inMemory struct {
 
 func (c inMemory) Read(p []byte) (int, error) { return c.Reader.Read(p) }
 func (inMemory) Close() error                 { return nil }
+
+// lengthList is what is accepted and net/http rejects: a list of equal lengths (RFC 9110 section 8.6).
+var lengthList = regexp.MustCompile(`(?im)^content-length:[^\n]*,`)
 
 // readsAsNetHTTPDoes reports whether raw is accepted as the response to a request
 // with method, and fails the test when net/http rejects what is accepted, or reads
@@ -41,8 +45,15 @@ func readsAsNetHTTPDoes(t *testing.T, method, raw string) bool {
 	for err == nil && want.StatusCode >= 100 && want.StatusCode < 200 && want.StatusCode != 101 {
 		want, err = http.ReadResponse(br, r)
 	}
+	if err != nil && lengthList.MatchString(raw) {
+		return true
+	}
 	if err != nil {
 		t.Fatalf("net/http rejects %q: %v", raw, err)
+	}
+	ends := got.Close
+	if got.StatusCode == http.StatusNoContent || got.StatusCode == http.StatusNotModified {
+		got.Close = want.Close // net/http keeps a connection on which an announced body may follow
 	}
 	if want, got := responseOf(want), responseOf(got); !reflect.DeepEqual(want, got) {
 		t.Fatalf("%q was read as %+v, want %+v", raw, got, want)
@@ -56,7 +67,7 @@ func readsAsNetHTTPDoes(t *testing.T, method, raw string) bool {
 	if err == nil && !reflect.DeepEqual(got.Trailer, want.Trailer) {
 		t.Fatalf("%q has the trailers %v, want %v", raw, got.Trailer, want.Trailer)
 	}
-	if gotLeft, left := rest(pc.r), rest(br); err == nil && !got.Close && gotLeft != left {
+	if gotLeft, left := rest(pc.r), rest(br); err == nil && !ends && gotLeft != left {
 		t.Fatalf("%q is followed by %q, want %q", raw, gotLeft, left)
 	}
 	return true

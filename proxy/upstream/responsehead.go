@@ -124,11 +124,17 @@ func isFramingLookalike(name string) bool {
 	return letters == "contentlength" || letters == "transferencoding"
 }
 
-func (h *headValidator) lengthField(value string) {
-	if !isLength(value) || h.length != "" && h.length != value {
-		h.broken = "has no clear length"
+// lengthField takes a length, or one that is repeated in a list (RFC 9110 section 8.6).
+func (h *headValidator) lengthField(list string) {
+	for more := true; more; {
+		var value string
+		value, list, more = strings.Cut(list, ",")
+		value = wire.TrimBlanks(value)
+		if !isLength(value) || h.length != "" && h.length != value {
+			h.broken = "has no clear length"
+		}
+		h.length = value
 	}
-	h.length = value
 }
 
 func (h *headValidator) codingField(value string) {
@@ -141,13 +147,13 @@ func (h *headValidator) codingField(value string) {
 // end validates the head as a whole.
 func (h *headValidator) end() {
 	h.ended = true
-	empty := h.status[0] == '1' || h.status == "204"
+	interim := h.status[0] == '1'
 	switch {
 	case h.chunked && h.length != "":
 		h.broken = "has a length and a transfer coding"
 	case h.chunked && h.minor == 0:
 		h.broken = "has a transfer coding in HTTP/1.0"
-	case h.chunked && (empty || h.status == "304"), empty && strings.Trim(h.length, "0") != "":
+	case interim && (h.chunked || strings.Trim(h.length, "0") != ""):
 		h.broken = "announces a body that its status does not have"
 	}
 }

@@ -66,10 +66,10 @@ func (c *Client) RoundTrip(r *http.Request, route Route) (*http.Response, error)
 	}
 }
 
-// checkStatus returns res, or an error where no client may get its status: net/http
-// accepts any three digits.
+// checkStatus returns res, or an error where its status cannot be that of a final response. A
+// number that is registered nowhere, such as 999, is passed on as it is.
 func checkStatus(res *http.Response, host string, a *attempt) (*http.Response, error) {
-	if res.StatusCode < 200 && res.StatusCode != http.StatusSwitchingProtocols || res.StatusCode > 599 {
+	if res.StatusCode < 200 && res.StatusCode != http.StatusSwitchingProtocols {
 		_ = res.Body.Close()
 		return nil, &Error{Kind: InvalidStatus, Host: host, Sent: true}
 	}
