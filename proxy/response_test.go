@@ -66,6 +66,20 @@ func TestWhatCannotBeSearchedIsRefused(t *testing.T) {
 	}
 }
 
+// A client that resumes a download asks for parts where they are offered.
+func TestRangesAreOfferedWhereTheyAreTaken(t *testing.T) {
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Accept-Ranges", "bytes")
+		hello(rw, r)
+	})
+	for path, want := range map[string]string{"/v1/items": "", "/v1/parts": "bytes"} {
+		res, body := w.do("GET", "https://api.good.example"+path, "")
+		if got := res.Header.Get("Accept-Ranges"); res.StatusCode != 200 || got != want {
+			t.Errorf("%s: %d %q offers %q, want %q", path, res.StatusCode, body, got, want)
+		}
+	}
+}
+
 func TestAStreamLeavesEventByEvent(t *testing.T) {
 	next := make(chan struct{})
 	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {

@@ -49,6 +49,7 @@ var responseSteps = []step[*http.Response]{
 	{always, response(modify.StripAltSvc{})},
 	{(*Exchange).credentialed, response(modify.StripIssuedCredentials{})},
 	{(*Exchange).credentialed, response(modify.StripDigests{})},
+	{(*Exchange).dropsRanges, response(modify.StripAcceptRanges{})},
 	{(*Exchange).credentialed, (*Exchange).rejectPacked},
 	{always, (*Exchange).redactHeader},
 	{always, (*Exchange).redactBody},
@@ -87,6 +88,7 @@ func (x *Exchange) stepsOf(res *http.Response) []step[*http.Response] {
 
 func always(*Exchange) bool            { return true }
 func isOperation(x *Exchange) bool     { return x.match.Operation != nil }
+func (x *Exchange) dropsRanges() bool  { return x.credentialed() && !x.match.Operation.Ranges }
 func isGRPCOperation(x *Exchange) bool { return x.match.Operation != nil && x.grpc }
 func isWebSocket(x *Exchange) bool     { return x.websocket != nil }
 

@@ -58,6 +58,7 @@ const testSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"g
    "source":"response.body.owner","redact":true}]},
  {"name":"file","method":"GET","path":"/v1/files/{name}","hosts":["api.good.example"],"credential":"bearer",
    "packed":true},
+ {"name":"parts","method":"GET","path":"/v1/parts","hosts":["api.good.example"],"credential":"bearer","ranges":true},
  {"name":"echo","method":"GET","path":"/v1/echo","hosts":["api.good.example"],"credential":"bearer"},
  {"name":"live","method":"GET","path":"/v1/live","hosts":["api.good.example"],"credential":"bearer",
    "upgrade":"websocket"},

@@ -1,7 +1,6 @@
 package modify
 
 import (
-	"mime"
 	"net/http"
 	"strings"
 
@@ -13,7 +12,7 @@ import (
 //
 // Response: one that is compressed, in a character set that is not searched, or
 // has a field whose name can be taken for one of framing, fails; so does a 206,
-// unless the operation takes ranges.
+// unless the operation takes ranges. A Content-Encoding that names no coding goes.
 type RejectOpaque struct {
 	Ranges bool // the operation takes ranges
 }
@@ -23,7 +22,11 @@ func (m RejectOpaque) ModifyResponse(res *http.Response) error {
 	if res.StatusCode == http.StatusPartialContent && !m.Ranges {
 		return fail(PartialContent, "the upstream sent a part that was not asked for")
 	}
-	return rejectOpaqueHeader(res.Header)
+	if err := rejectOpaqueHeader(res.Header); err != nil {
+		return err
+	}
+	strip(res.Header, "Content-Encoding")
+	return nil
 }
 
 // rejectOpaqueHeader holds the header of a response, or of a part of one,
@@ -39,9 +42,11 @@ func rejectOpaqueHeader(h http.Header) error {
 // nothing.
 func rejectCoded(h http.Header) error {
 	for _, name := range []string{"Content-Encoding", "Grpc-Encoding", "Connect-Content-Encoding"} {
-		for _, coding := range h[name] {
-			if c := strings.TrimSpace(coding); c != "" && !strings.EqualFold(c, "identity") {
-				return fail(ContentCoding, "the upstream compressed its response although it was asked not to")
+		for _, codings := range h[name] {
+			for coding := range strings.SplitSeq(codings, ",") {
+				if !isNoCoding(strings.ToLower(strings.TrimSpace(coding))) {
+					return fail(ContentCoding, "the upstream compressed its response although it was asked not to")
+				}
 			}
 		}
 	}
@@ -49,6 +54,16 @@ func rejectCoded(h http.Header) error {
 		return fail(Charset, "the upstream's response is in a character set that is not searched")
 	}
 	return nil
+}
+
+// isNoCoding reports whether no client decodes a body because of this name: servers write a character set or a transfer
+// encoding of mail where the coding belongs, and stores return the name by which a file was uploaded in signed chunks.
+func isNoCoding(name string) bool {
+	switch name {
+	case "", "identity", "none", "utf-8", "utf8", "7bit", "8bit", "binary", "aws-chunked":
+		return true
+	}
+	return false
 }
 
 // rejectAmbiguousNames rejects a field that is no framing, coding or length
@@ -71,24 +86,41 @@ func isMediaType(s string) bool {
 
 // hasSearchableCharset reports whether types, the values of Content-Type, name no
 // charset, or a superset of ASCII in which the scrubber's encodings are written.
-// What two readers could take for different character sets is not searchable.
+// What two readers could take for different character sets is not searchable; what
+// is there twice with one value is understood in one way.
 func hasSearchableCharset(types []string) bool {
-	if len(types) != 1 {
-		return len(types) == 0
+	if len(types) == 0 {
+		return true
+	}
+	for _, other := range types[1:] {
+		if other != types[0] {
+			return false
+		}
 	}
 	lower := strings.ToLower(types[0])
 	if !strings.Contains(lower, "charset") {
 		return true
 	}
 	if media, ok := strings.CutSuffix(lower, "; charset=utf-8"); ok && isMediaType(media) {
-		return true // as nearly all are; mime.ParseMediaType makes a map for the others
+		return true // as nearly all are
 	}
-	_, params, err := mime.ParseMediaType(types[0])
-	if err != nil || strings.Count(lower, "charset") != 1 {
-		return false
+	first, named := true, ""
+	for part := range strings.SplitSeq(lower, ";") {
+		if !strings.Contains(part, "charset") {
+			continue
+		}
+		name, value, _ := strings.Cut(part, "=")
+		value = strings.TrimSpace(value)
+		if inner, ok := strings.CutPrefix(value, `"`); ok {
+			value, _ = strings.CutSuffix(inner, `"`)
+		}
+		if strings.TrimSpace(name) != "charset" || !first && value != named {
+			return false
+		}
+		first, named = false, value
 	}
-	switch strings.ToLower(params["charset"]) {
-	case "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "windows-1252":
+	switch named {
+	case "", "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "windows-1252":
 		return true
 	}
 	return false

@@ -94,6 +94,18 @@ func (StripDigests) ModifyResponse(res *http.Response) error {
 	return nil
 }
 
+// StripAcceptRanges removes the offer of parts of the body, where the proxy asks
+// for none.
+//
+// Response: Accept-Ranges goes.
+type StripAcceptRanges struct{}
+
+// ModifyResponse implements martian.ResponseModifier.
+func (StripAcceptRanges) ModifyResponse(res *http.Response) error {
+	strip(res.Header, "Accept-Ranges")
+	return nil
+}
+
 // strip removes fields by their canonical names.
 func strip(h http.Header, names ...string) {
 	for _, name := range names {
