@@ -25,6 +25,8 @@ type Denial struct {
 
 	Subject string // what the hint names in place of its %s
 
+	advice *advice // in place of the reason's, whose causes differ; nil: the reason's
+
 	status int  // where RFC 9110 has a closer one than the reason's own; 0: it has none
 	ends   bool // the client's connection ends with the response
 }
@@ -36,9 +38,24 @@ func (r Reason) Deny(format string, args ...any) *Denial {
 
 func (d *Denial) Error() string { return d.Message }
 
+// advice is what a cause of a reason means, where the reason has several.
+type advice struct {
+	retriable bool
+	hint      string
+}
+
+// meaning returns what d stands for.
+func (d *Denial) meaning() meaning {
+	m := d.Reason.meaning()
+	if d.advice != nil {
+		m.retriable, m.hint = d.advice.retriable, d.advice.hint
+	}
+	return m
+}
+
 // Text returns the message with what to do next.
 func (d *Denial) Text() string {
-	hint := strings.ReplaceAll(d.Reason.meaning().hint, "%s", cmp.Or(d.Subject, "NAME"))
+	hint := strings.ReplaceAll(d.meaning().hint, "%s", cmp.Or(d.Subject, "NAME"))
 	return "aileron: " + d.Message + ". " + hint
 }
 
@@ -65,7 +82,7 @@ func (d *Denial) Status() int {
 
 // JSON returns the error object: docs/errors.md.
 func (d *Denial) JSON() []byte {
-	m := d.Reason.meaning()
+	m := d.meaning()
 	granted := d.Granted
 	if granted == nil {
 		granted = []string{}
@@ -157,7 +174,7 @@ func (b *denialBody) Close() error { return nil }
 // ("Trailers-Only" in gRPC's description of its protocol over HTTP/2).
 func (d *Denial) grpc(req *http.Request) *http.Response {
 	h := http.Header{
-		"Content-Type": {"application/grpc"}, "Grpc-Status": {strconv.Itoa(grpcStatus(d.Reason.meaning()))},
+		"Content-Type": {"application/grpc"}, "Grpc-Status": {strconv.Itoa(grpcStatus(d.meaning()))},
 		"Grpc-Message": {grpcText(d.Text())},
 	}
 	if d.AuditID != "" {

@@ -157,7 +157,7 @@ func (x *Exchange) credentialed() bool {
 func (x *Exchange) send(out *http.Request) (*http.Response, *Denial) {
 	res, err := x.p.upstream.RoundTrip(out, x.route())
 	if err != nil {
-		return nil, denyUpstream(out.Host, err)
+		return nil, denyUpstream(out.Host, err, isSafe(out.Method))
 	}
 	return res, nil
 }

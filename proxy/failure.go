@@ -73,20 +73,27 @@ var upstreamReasons = map[upstream.Kind]struct {
 	message string
 }{
 	upstream.AddressDenied:    {ReasonAddress, "%[1]s resolves to no address that may be reached (%[2]s)"},
-	upstream.NameNotResolved:  {ReasonName, "the name %[1]s cannot be resolved"},
+	upstream.NameNotResolved:  {ReasonName, "the name %[1]s cannot be resolved: no name server gives an answer"},
+	upstream.NameNotFound:     {ReasonName, "the name %[1]s cannot be resolved: there is none, or it has no address"},
 	upstream.OutOfDescriptors: {ReasonDescriptors, "the process has no file descriptor left for a connection to %[1]s"},
 	upstream.Unreachable:      {ReasonDial, "no connection to %[1]s could be made"},
 	upstream.NotTLS:           {ReasonTLSUpstream, "%[1]s does not speak TLS"},
-	upstream.NotVerified: {ReasonTLSUpstream, "TLS with %[1]s could not be set up: " +
-		"its certificates are not trusted for that name or too weak, or it speaks no TLS 1.2"},
-	upstream.Timeout:       {ReasonTimeout, "%[1]s did not respond in time"},
-	upstream.BodyStalled:   {ReasonTimeout, "%[1]s does not take the request's body"},
-	upstream.HeadTooSlow:   {ReasonUpstreamSlow, "the head of the response of %[1]s did not end in time"},
-	upstream.HeadTooLarge:  {ReasonUpstreamHead, "the head of the response of %[1]s %[2]s"},
-	upstream.HeadMalformed: {ReasonUpstream, "the head of the response of %[1]s %[2]s"},
-	upstream.NotHTTP:       {ReasonUpstreamHTTP, "the head of the response of %[1]s %[2]s"},
-	upstream.NotHTTP2:      {ReasonUpstreamHTTP, "%[1]s does not speak HTTP/2 as it agreed to"},
-	upstream.InvalidStatus: {ReasonUpstream, "%[1]s responded with a status that does not exist"},
+	upstream.NotVerified:      {ReasonTLSUpstream, "TLS with %[1]s could not be set up: %[2]s"},
+	upstream.CertificateUnreadable: {ReasonTLSUpstream,
+		"TLS with %[1]s could not be set up: its certificate cannot be parsed (%[2]s)"},
+	upstream.ClientCertificate: {ReasonClientCert, "%[1]s demands a certificate of its client"},
+	upstream.HandshakeRefused:  {ReasonTLSUpstream, "%[1]s ended the TLS handshake (%[2]s)"},
+	upstream.HandshakeFailed:   {ReasonTLSUpstream, "%[1]s ended the TLS handshake because of a fault of its own"},
+	upstream.ProxyRefused:      {ReasonProxyRefused, "there is no tunnel to %[1]s: the upstream proxy %[2]s"},
+	upstream.ProxyFailed:       {ReasonProxyFailed, "there is no tunnel to %[1]s: the upstream proxy %[2]s"},
+	upstream.Timeout:           {ReasonTimeout, "%[1]s did not respond in time"},
+	upstream.BodyStalled:       {ReasonTimeout, "%[1]s does not take the request's body"},
+	upstream.HeadTooSlow:       {ReasonUpstreamSlow, "the head of the response of %[1]s did not end in time"},
+	upstream.HeadTooLarge:      {ReasonUpstreamHead, "the head of the response of %[1]s %[2]s"},
+	upstream.HeadMalformed:     {ReasonUpstream, "the head of the response of %[1]s %[2]s"},
+	upstream.NotHTTP:           {ReasonUpstreamHTTP, "the head of the response of %[1]s %[2]s"},
+	upstream.NotHTTP2:          {ReasonUpstreamHTTP, "%[1]s does not speak HTTP/2 as it agreed to"},
+	upstream.InvalidStatus:     {ReasonUpstream, "%[1]s responded with a status that does not exist"},
 	upstream.FramingLookalike: {ReasonFieldName,
 		"%[1]s sent a field whose name can be taken for one of framing or coding"},
 	upstream.Reset: {ReasonUpstreamRST, "%[1]s reset the connection or the stream before it responded"},
@@ -98,10 +105,39 @@ var upstreamReasons = map[upstream.Kind]struct {
 	upstream.Canceled: {ReasonClientGone, "the client went away before %[1]s responded"},
 }
 
+// isSafe reports whether requests of a method change nothing, whatever becomes of them (RFC 9110 section 9.2.1).
+func isSafe(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
+}
+
+// adviceOf returns what e means to a client where its reason has other causes too, or nil. safe is [isSafe] of the
+// request.
+func adviceOf(e *upstream.Error, safe bool) *advice {
+	switch e.Kind {
+	case upstream.NameNotFound:
+		return &advice{false, "Nothing was sent. Do not retry: correct the name."}
+	case upstream.CertificateUnreadable:
+		return &advice{false, "Nothing was sent. Do not retry. The owner of the host has to replace the certificate; " +
+			"if no connector names the host, the user can have its TLS relayed undecrypted: tunnel in config.toml."}
+	case upstream.HandshakeRefused:
+		return &advice{false, "Nothing was sent. Do not retry: it does not pass with time."}
+	case upstream.HandshakeFailed:
+		return &advice{true, "Nothing was sent, so it may be sent again. Try again later."}
+	case upstream.Broken, upstream.Reset, upstream.Closed, upstream.Timeout, upstream.BodyStalled, upstream.HeadTooSlow:
+		if !e.Sent {
+			return &advice{true, "Nothing was sent, so it may be sent again."}
+		}
+		if safe {
+			return &advice{true, "The request changes nothing, so it may be sent again."}
+		}
+	}
+	return nil
+}
+
 // denyUpstream returns the denial of a request to host that failed with err, an
 // error of [upstream.Client]. It is the one place where a kind of upstream errors
 // becomes a reason.
-func denyUpstream(host string, err error) *Denial {
+func denyUpstream(host string, err error, safe bool) *Denial {
 	var e *upstream.Error
 	if !errors.As(err, &e) {
 		return ReasonPanic.Deny("the connection to %s failed", host)
@@ -111,7 +147,12 @@ func denyUpstream(host string, err error) *Denial {
 	}
 	row := upstreamReasons[e.Kind]
 	d := row.reason.Deny(row.message, host, e.Detail)
+	d.advice = adviceOf(e, safe)
 	switch {
+	case e.Unused != "":
+		d.Message += "; this host uses a proxy (" + e.Unused + "), and the session does not"
+		d.advice = &advice{false, "Do not retry: ask the user to start the session with --upstream-proxy URL, " +
+			"or to set proxy below [upstream] in config.toml."}
 	case e.Kind == upstream.AddressDenied:
 		d.Requested = "network:" + e.Host
 	case e.Kind == upstream.Canceled && e.Sent: // what was sent cannot be taken back

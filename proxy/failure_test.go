@@ -14,7 +14,7 @@ import (
 func TestEveryKindOfUpstreamErrorHasAReason(t *testing.T) {
 	for k := range upstream.Kinds {
 		err := &upstream.Error{Kind: k, Host: "api.good.example:443", Detail: "detail", Err: errors.New("secret")}
-		d := denyUpstream("api.good.example", err)
+		d := denyUpstream("api.good.example", err, false)
 		if _, ok := meanings[d.Reason]; !ok || d.Reason == ReasonPanic {
 			t.Errorf("%v: the reason is %q", k, d.Reason)
 		}
@@ -39,8 +39,41 @@ func TestAnUpstreamErrorIsDeniedWithItsReason(t *testing.T) {
 		{&upstream.Error{Kind: upstream.RequestBody, Err: errors.New("broken pipe")}, ReasonClientBody},
 		{errors.New("not an upstream error"), ReasonPanic},
 	} {
-		if d := denyUpstream("h", c.err); d.Reason != c.reason {
+		if d := denyUpstream("h", c.err, false); d.Reason != c.reason {
 			t.Errorf("%v (%#v): the reason is %s, want %s", c.err, c.err, d.Reason, c.reason)
+		}
+	}
+}
+
+// An agent repeats what is retriable, and stops where nothing is.
+func TestARetriableFailureIsToldApart(t *testing.T) {
+	for _, c := range []struct {
+		err       upstream.Error
+		safe      bool
+		retriable bool
+		says      string
+	}{
+		{upstream.Error{Kind: upstream.Reset, Sent: true}, false, false, "Check whether the request took effect"},
+		{upstream.Error{Kind: upstream.Reset, Sent: true}, true, true, "changes nothing"},
+		{upstream.Error{Kind: upstream.Reset}, false, true, "Nothing was sent"},
+		{upstream.Error{Kind: upstream.Timeout, Sent: true}, false, false, "Check whether the request took effect"},
+		{upstream.Error{Kind: upstream.Timeout}, false, true, "Nothing was sent"},
+		{upstream.Error{Kind: upstream.InvalidStatus, Sent: true}, true, false, "a status that does not exist"},
+		{upstream.Error{Kind: upstream.NameNotFound}, true, false, "correct the name"},
+		{upstream.Error{Kind: upstream.NameNotResolved}, false, true, "Try again later"},
+		{upstream.Error{Kind: upstream.NameNotResolved, Unused: "HTTPS_PROXY"}, true, false, "--upstream-proxy"},
+		{upstream.Error{Kind: upstream.NotVerified, Detail: "it is for other names"}, true, false, "other names"},
+		{upstream.Error{Kind: upstream.CertificateUnreadable, Detail: "negative serial"}, true, false, "tunnel in"},
+		{upstream.Error{Kind: upstream.ClientCertificate, Sent: true}, true, false, "demands a certificate of its client"},
+		{upstream.Error{Kind: upstream.HandshakeRefused, Detail: "protocol version"}, true, false, "protocol version"},
+		{upstream.Error{Kind: upstream.HandshakeFailed}, false, true, "a fault of its own"},
+		{upstream.Error{Kind: upstream.ProxyRefused, Detail: "p:3128 responded with 407"}, true, false, "p:3128 responded"},
+		{upstream.Error{Kind: upstream.ProxyFailed, Detail: "p:3128 responded with 503"}, false, true, "Nothing was sent"},
+	} {
+		d := denyUpstream("h", &c.err, c.safe)
+		got := strings.Contains(string(d.JSON()), `"retriable":true`)
+		if got != c.retriable || !strings.Contains(d.Text(), c.says) {
+			t.Errorf("%v, safe %t: retriable %t, %s", &c.err, c.safe, got, d.Text())
 		}
 	}
 }

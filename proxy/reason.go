@@ -77,6 +77,9 @@ const (
 	ReasonName                Reason = "name_not_resolved"
 	ReasonDial                Reason = "upstream_unreachable"
 	ReasonTLSUpstream         Reason = "upstream_not_verified"
+	ReasonClientCert          Reason = "client_certificate_required"
+	ReasonProxyRefused        Reason = "upstream_proxy_refused"
+	ReasonProxyFailed         Reason = "upstream_proxy_failed"
 	ReasonUpstream            Reason = "upstream_broken"
 	ReasonUpstreamHTTP        Reason = "upstream_not_http"
 	ReasonUpstreamHead        Reason = "upstream_head_too_large"
@@ -210,9 +213,16 @@ var meanings = map[Reason]meaning{
 
 	ReasonAddress: {capabilityDenied, 403, false,
 		"Private, local and metadata addresses are never reached. Do not retry."},
-	ReasonName:         {networkError, 502, true, hintDial},
-	ReasonDial:         {networkError, 502, true, hintDial},
-	ReasonTLSUpstream:  {networkError, 502, true, hintDial},
+	ReasonName: {networkError, 502, true, hintDial},
+	ReasonDial: {networkError, 502, true, hintDial},
+	ReasonTLSUpstream: {networkError, 502, false, "Nothing was sent. Do not retry: it does not pass with time. " +
+		"The user adds a root that is missing with --upstream-ca."},
+	ReasonClientCert: {networkError, 403, false,
+		"aileron has no certificate to present. Do not retry: use a host that takes another credential, " +
+			"or ask the user, who can have its TLS relayed undecrypted if no connector names the host: tunnel in config.toml."},
+	ReasonProxyRefused: {networkError, 403, false, "Nothing was sent. Do not retry: ask the user to correct " +
+		"--upstream-proxy, to have the host allowed there, or to list it in [upstream] no_proxy of config.toml."},
+	ReasonProxyFailed:  {networkError, 502, true, "Nothing was sent, so it may be sent again. Try again later."},
 	ReasonUpstream:     {networkError, 502, false, hintBroken},
 	ReasonUpstreamHTTP: {networkError, 502, false, hintNoHTTP},
 	ReasonUpstreamHead: {networkError, 502, false, hintNoHTTP},

@@ -42,7 +42,7 @@ func (x *Exchange) connect(ctx context.Context, room bool) (net.Conn, *Denial) {
 	a := x.at.Authority
 	server, err := x.p.upstream.Dial(ctx, a.String())
 	if err != nil {
-		return nil, denyUpstream(a.Host, err)
+		return nil, denyUpstream(a.Host, err, false)
 	}
 	return server, nil
 }

@@ -55,6 +55,7 @@ var owners = []owner{
 	{"golang.org/x/net", "internal/otlp/environment.go", "which names and values of header fields are valid"},
 	{"golang.org/x/net", "internal/auditpage/page.go", "a bound on the connections of a listener"},
 	{"golang.org/x/net", "proxy/upstream/classify.go proxy/wire/h2/*.go", "HTTP/2 frames and errors"},
+	{"golang.org/x/net", "proxy/upstream/dialproxy.go", "SOCKS5, and the grammar of NO_PROXY"},
 	{"golang.org/x/net", "sandbox/gateway/*.go", "DNS messages"},
 	{"golang.org/x/net", "e2e/bench/*.go e2e/harness/*.go", "HTTP/2 and packet filters for tests"},
 	{"golang.org/x/sync", "*", "standard in all but name"},

@@ -1,9 +1,7 @@
 package upstream
 
 import (
-	"crypto/tls"
 	"errors"
-	"net"
 	"net/http"
 	"sync"
 )
@@ -60,18 +58,10 @@ func (a *alpnCache) rememberFailure(host string, err error, h2 bool) bool {
 	switch {
 	case errors.Is(err, errChoseH1):
 		a.remember(host, choseH1)
-	case !h2 && isNoApplicationProtocol(err):
+	case !h2 && isRemoteAlert(err, noApplicationProtocol):
 		a.remember(host, onlyH2)
 	default:
 		return false
 	}
 	return true
-}
-
-// isNoApplicationProtocol reports whether the host ended the handshake because
-// it speaks none of the protocols that were offered: RFC 7301 section 3.2.
-func isNoApplicationProtocol(err error) bool {
-	const noApplicationProtocol = tls.AlertError(120)
-	var alert *net.OpError // crypto/tls has no type of its own for a peer's alert
-	return errors.As(err, &alert) && alert.Op == "remote error" && alert.Err.Error() == noApplicationProtocol.Error()
 }

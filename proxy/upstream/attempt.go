@@ -104,6 +104,9 @@ func (a *attempt) mayHaveArrived() bool { return a.conn != nil && !a.wroteNothin
 // sawReset reports whether the host reset the connection. a may be nil.
 func (a *attempt) sawReset() bool { return a != nil && a.conn != nil && a.conn.reset.Load() }
 
+// wasAsked reports whether the host asked for a certificate of its client. a may be nil.
+func (a *attempt) wasAsked() bool { return a != nil && a.conn != nil && a.conn.asked.Load() }
+
 // received returns how many bytes came on the connection since the attempt began.
 func (a *attempt) received() int64 {
 	if a.conn == nil {

@@ -15,9 +15,13 @@ import (
 
 // classify returns the Error of a request to host that got no response. a is the
 // attempt to send it, nil where only a connection was asked for.
-func classify(ctx context.Context, host string, err error, a *attempt) *Error {
-	kind, detail := kindOf(ctx, err, a)
-	return &Error{Kind: kind, Host: host, Detail: detail}
+func (c *Client) classify(ctx context.Context, host string, err error, a *attempt) *Error {
+	e := &Error{Host: host}
+	e.Kind, e.Detail = kindOf(ctx, err, a)
+	if e.Kind.unreached() && (a == nil || a.conn == nil) {
+		e.Unused = c.opts.UnusedProxy
+	}
+	return e
 }
 
 func kindOf(ctx context.Context, err error, a *attempt) (kind Kind, detail string) {
@@ -26,6 +30,7 @@ func kindOf(ctx context.Context, err error, a *attempt) (kind Kind, detail strin
 		notFound *net.DNSError
 		network  *net.OpError
 		unsafe   *handshakeError
+		proxy    *proxyError
 		head     *headError
 		timeout  net.Error
 		record   tls.RecordHeaderError
@@ -43,12 +48,18 @@ func kindOf(ctx context.Context, err error, a *attempt) (kind Kind, detail strin
 		return Canceled, ""
 	case a != nil && a.h2 && (a.refused.Load() || saysUnprocessed(err)):
 		return Unprocessed, ""
+	case errors.As(err, &proxy):
+		return proxy.kind, proxy.at + " " + proxy.what
+	case errors.As(err, &notFound) && notFound.IsNotFound:
+		return NameNotFound, ""
 	case errors.As(err, &notFound) && !notFound.IsTimeout:
 		return NameNotResolved, ""
 	case errors.As(err, &record):
 		return NotTLS, ""
-	case errors.As(err, &unsafe), errors.As(err, &network) && network.Op == "remote error":
-		return NotVerified, ""
+	case errors.As(err, &network) && network.Op == "remote error":
+		return alertKind(network.Err, errors.As(err, &unsafe) && unsafe.asked || a.wasAsked())
+	case errors.As(err, &unsafe):
+		return verifyKind(unsafe.error)
 	case errors.As(err, &head):
 		return head.kind(), head.rule
 	case errors.As(err, &timeout) && timeout.Timeout() && a != nil && a.gotByte.Load():
@@ -59,6 +70,11 @@ func kindOf(ctx context.Context, err error, a *attempt) (kind Kind, detail strin
 		return Unreachable, ""
 	}
 	return brokenKind(err, a)
+}
+
+// unreached reports whether k is what a network does that lets hosts be reached through its proxy alone.
+func (k Kind) unreached() bool {
+	return k == NameNotResolved || k == NameNotFound || k == Unreachable || k == Timeout
 }
 
 // brokenKind returns why a connection brought no response.

@@ -28,7 +28,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/x509"
-	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
@@ -48,8 +47,13 @@ type Options struct {
 	// Roots are the trusted roots; nil: the host's. The session's own CA is
 	// never among them.
 	Roots *x509.CertPool
-	// Proxy is an http:// proxy through which hosts are reached; nil: none.
+	// Proxy is a proxy through which hosts are reached; nil: none. See [CheckProxy].
 	Proxy *url.URL
+	// NoProxy are the hosts that are reached without it, as in the variable NO_PROXY: names with those below them,
+	// addresses and their prefixes, each with a port or without.
+	NoProxy []string
+	// UnusedProxy is the variable of the host's environment that names a proxy, if none is used: for [Error].Unused.
+	UnusedProxy string
 
 	Dial           time.Duration // of name, connection and TLS, each; default 10 s
 	ResponseHeader time.Duration // from the end of a request to the head of its response; 0: as long as the client waits
@@ -75,6 +79,7 @@ type Descriptors interface {
 type Client struct {
 	opts     Options
 	resolver *net.Resolver
+	byProxy  func(hostport string) bool
 	identity [32]byte // makes the keys of this client its own
 	versions alpnCache
 	closings tasks // connections that are being closed
@@ -104,10 +109,12 @@ func New(opts Options) (*Client, error) {
 	if opts.UploadGrace == 0 {
 		opts.UploadGrace = 50 * time.Millisecond // net/http's transport takes as long
 	}
-	if opts.Proxy != nil && opts.Proxy.Scheme != "http" {
-		return nil, fmt.Errorf("use the upstream proxy: its scheme is %q, not http", opts.Proxy.Scheme)
+	if opts.Proxy != nil {
+		if err := CheckProxy(opts.Proxy); err != nil {
+			return nil, err
+		}
 	}
-	c := &Client{opts: opts, resolver: net.DefaultResolver, pools: map[Key]*pool{}}
+	c := &Client{opts: opts, resolver: net.DefaultResolver, byProxy: byProxy(opts), pools: map[Key]*pool{}}
 	_, _ = rand.Read(c.identity[:])
 	if opts.Memory != nil {
 		c.wideSlots = reserveWide(opts.Memory)

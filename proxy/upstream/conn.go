@@ -15,6 +15,7 @@ type countedConn struct {
 	written atomic.Int64
 	read    atomic.Int64
 	reset   atomic.Bool // its peer reset it, which only one of reading and writing sees
+	asked   atomic.Bool // its host asked for a certificate of its client
 	shut    bool        // Read reads nothing, as after a deadline; its reader's own
 	release func()      // releases its descriptor; nil: it has none
 	onClose func()      // nil: nothing is to be done

@@ -31,12 +31,12 @@ const lookupDescriptors = 2
 // A pinned name ([Options].Resolve) leads where the owner of the session has
 // decided. Any other is resolved once, and the address that was checked is the
 // address that is dialled: it is checked again at connect time, below the
-// resolver's reach. Behind [Options].Proxy the name is the proxy's to resolve; a
-// host that is written as an address is checked all the same.
+// resolver's reach. Behind [Options].Proxy the name is the proxy's to resolve, unless
+// its scheme is socks5; a host that is written as an address is checked all the same.
 func (c *Client) Dial(ctx context.Context, hostport string) (net.Conn, error) {
 	conn, err := c.dial(ctx, hostport)
 	if err != nil {
-		return nil, classify(ctx, hostport, err, nil)
+		return nil, c.classify(ctx, hostport, err, nil)
 	}
 	return conn, nil
 }
@@ -78,7 +78,8 @@ func (c *Client) connect(ctx context.Context, hostport string) (net.Conn, error)
 	if err != nil {
 		return nil, fmt.Errorf("dial upstream: %w", err)
 	}
-	if c.opts.Proxy != nil {
+	byProxy := c.byProxy(hostport)
+	if byProxy && c.opts.Proxy.Scheme != "socks5" {
 		if addr, err := netip.ParseAddr(host); err == nil {
 			if class := address.Classify(addr.Unmap()); !class.Public {
 				return nil, &addressError{class: class.Reason}
@@ -90,10 +91,9 @@ func (c *Client) connect(ctx context.Context, hostport string) (net.Conn, error)
 	if err != nil {
 		return nil, err
 	}
-	checked := &net.Dialer{ControlContext: denyPrivate}
 	var last error
 	for _, addr := range addrs {
-		conn, err := checked.DialContext(ctx, "tcp", net.JoinHostPort(addr.String(), port))
+		conn, err := c.dialAddress(ctx, byProxy, net.JoinHostPort(addr.String(), port))
 		if err == nil {
 			return conn, nil
 		}
@@ -102,6 +102,14 @@ func (c *Client) connect(ctx context.Context, hostport string) (net.Conn, error)
 		}
 	}
 	return nil, last
+}
+
+// dialAddress connects to an address that was checked, through a proxy or not.
+func (c *Client) dialAddress(ctx context.Context, byProxy bool, at string) (net.Conn, error) {
+	if byProxy {
+		return c.dialProxy(ctx, at)
+	}
+	return (&net.Dialer{ControlContext: denyPrivate}).DialContext(ctx, "tcp", at)
 }
 
 // addresses returns the public addresses of a name, or an addressError.

@@ -8,12 +8,19 @@ const (
 	Broken Kind = iota
 	Reset
 	Closed
-	AddressDenied // Detail is the class of the last address
-	NameNotResolved
+	AddressDenied   // Detail is the class of the last address
+	NameNotResolved // no name server gave an answer
+	NameNotFound    // they say that there is no such name
 	Unreachable
 	OutOfDescriptors
 	NotTLS
-	NotVerified
+	NotVerified           // Detail is what is wrong
+	CertificateUnreadable // Detail is why
+	ClientCertificate     // the host demands one
+	HandshakeRefused      // Detail is the host's alert
+	HandshakeFailed       // the host says that the fault is its own
+	ProxyRefused          // Detail is the proxy and its response: the same request gets it again
+	ProxyFailed           // the same, where another attempt may succeed
 	Timeout
 	BodyStalled
 	NotHTTP       // Detail is the rule of the head that is broken
@@ -38,10 +45,19 @@ var kindTexts = [Kinds]string{
 	Closed:           "the connection was closed before the head of a response had ended",
 	AddressDenied:    "the name leads to no address that may be reached",
 	NameNotResolved:  "the name cannot be resolved",
+	NameNotFound:     "the name does not exist",
 	Unreachable:      "no connection could be made",
 	OutOfDescriptors: "the process has no file descriptor left for a connection",
 	NotTLS:           "the host does not speak TLS",
 	NotVerified:      "the host's certificates are not trusted for its name or too weak, or its TLS is too old",
+
+	CertificateUnreadable: "the host's certificate cannot be parsed",
+	ClientCertificate:     "the host demands a certificate of its client",
+	HandshakeRefused:      "the host ended the TLS handshake",
+	HandshakeFailed:       "the host failed in the TLS handshake",
+	ProxyRefused:          "the upstream proxy refused the tunnel",
+	ProxyFailed:           "the upstream proxy failed to make the tunnel",
+
 	Timeout:          "no response came in time",
 	BodyStalled:      "the host does not take the request's body",
 	NotHTTP:          "the response is not HTTP/1",
@@ -73,6 +89,7 @@ type Error struct {
 	Host   string // "host:port"
 	Detail string // more about some kinds; no byte of what the host sent
 	Sent   bool   // bytes of the request may have arrived
+	Unused string // Options.UnusedProxy, where the host was not reached at all; "": it was, or none is unused
 	Err    error  // of RequestBody; nil for every other kind
 }
 

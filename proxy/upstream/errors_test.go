@@ -26,10 +26,10 @@ func TestAnErrorQuotesNothing(t *testing.T) {
 	for _, err := range []error{
 		&net.OpError{Op: "dial", Addr: &net.TCPAddr{IP: net.ParseIP(secret)}, Err: syscall.ECONNREFUSED},
 		&net.DNSError{Name: secret, Err: secret},
-		&handshakeError{errors.New(secret)},
+		&handshakeError{error: errors.New(secret)},
 		errors.New(secret), io.ErrUnexpectedEOF,
 	} {
-		e := classify(context.Background(), "example.com:443", err, nil)
+		e := new(Client).classify(context.Background(), "example.com:443", err, nil)
 		if text := e.Error(); strings.Contains(text, secret) || !strings.HasPrefix(text, "reach example.com:443: ") {
 			t.Errorf("%T: %s", err, text)
 		}

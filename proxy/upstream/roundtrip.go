@@ -53,7 +53,7 @@ func (c *Client) RoundTrip(r *http.Request, route Route) (*http.Response, error)
 			try-- // nothing was sent
 			continue
 		}
-		e := classify(r.Context(), host, err, &a)
+		e := c.classify(r.Context(), host, err, &a)
 		sent = sent || a.mayHaveArrived() && e.Kind != Unprocessed
 		e.Sent = sent
 		if e.Kind == Unprocessed && try == 0 && body.rewind() {

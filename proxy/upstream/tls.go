@@ -3,8 +3,6 @@ package upstream
 import (
 	"context"
 	"crypto/tls"
-	"errors"
-	"io"
 	"net"
 	"time"
 )
@@ -31,35 +29,16 @@ func (d *tlsDialer) connect(
 	}
 	config := d.config.Clone()
 	config.ServerName, config.NextProtos = host, protocols
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		raw.asked.Store(true)
+		return new(tls.Certificate), nil // there is none
+	}
 	secure := tls.Client(raw, config)
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
-		return nil, nil, handshakeFailure(err)
+		return nil, nil, handshakeFailure(err, raw.asked.Load())
 	}
 	return secure, raw, nil
-}
-
-// handshakeError is returned for a handshake that failed because of what the host
-// sent.
-type handshakeError struct{ error }
-
-// Unwrap returns the error of crypto/tls.
-func (e *handshakeError) Unwrap() error { return e.error }
-
-// handshakeFailure wraps the error of a host that cannot be trusted in a
-// handshakeError, and returns that of a connection that broke or took too long
-// as it is. crypto/tls has no type for most of the former.
-func handshakeFailure(err error) error {
-	var network *net.OpError
-	if errors.As(err, &network) && (network.Op == "read" || network.Op == "write") {
-		return err
-	}
-	for _, other := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(err, other) {
-			return err
-		}
-	}
-	return &handshakeError{err}
 }

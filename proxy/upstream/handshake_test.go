@@ -1,0 +1,108 @@
+package upstream
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"math/big"
+	"net"
+	"net/http"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+// A host that demands a certificate says so in TLS 1.2 during the handshake, and in TLS 1.3 when it is over for the
+// client; hosts differ in the alert.
+func TestADemandForAClientCertificateIsNamed(t *testing.T) {
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for _, clientH2 := range []bool{false, true} {
+			o := newOrigin(t, "http/1.1", func(int64, *tls.Conn) {})
+			o.config.ClientAuth, o.config.MaxVersion = tls.RequireAnyClientCert, version
+			_, _, err := roundTrip(o.client(t), newRequest(t, "GET", "/", nil), Route{HTTP2: clientH2})
+			if errorKind(t, err) != ClientCertificate {
+				t.Errorf("TLS %x, h2 client %t: %v", version, clientH2, err)
+			}
+		}
+	}
+}
+
+func TestEachAlertOfAHostHasItsKind(t *testing.T) {
+	for _, c := range []struct {
+		alert tls.AlertError
+		asked bool
+		kind  Kind
+		text  string
+	}{
+		{certificateRequired, false, ClientCertificate, ""},
+		{badCertificate, true, ClientCertificate, ""},
+		{handshakeFailed, true, ClientCertificate, ""},
+		{handshakeFailed, false, HandshakeRefused, "handshake failure"},
+		{internalError, true, HandshakeFailed, ""},
+		{112, true, HandshakeRefused, "unrecognized name"},
+	} {
+		err := &net.OpError{Op: "remote error", Err: c.alert}
+		kind, text := kindOf(t.Context(), &handshakeError{err, c.asked}, nil)
+		if kind != c.kind || text != c.text {
+			t.Errorf("%v, asked %t: %v (%s), want %v (%s)", c.alert, c.asked, kind, text, c.kind, c.text)
+		}
+	}
+}
+
+// OpenSSL accepts such a certificate, so that the host works without aileron.
+func TestACertificateThatCannotBeParsedIsNamed(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := x509.Certificate{SerialNumber: big.NewInt(5), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"x"}}
+	raw, err := x509.CreateCertificate(rand.Reader, &template, &template, key.Public(), key)
+	must(t, err)
+	const serial = 15 // its place in this certificate: 30 82 LL LL 30 82 LL LL a0 03 02 01 02 02 01 05
+	if raw[serial] != 5 {
+		t.Skipf("the serial number is elsewhere: % x", raw[:serial+1])
+	}
+	raw[serial] = 0xfb
+	o := newOrigin(t, "http/1.1", func(int64, *tls.Conn) {})
+	o.config.Certificates = []tls.Certificate{{Certificate: [][]byte{raw}, PrivateKey: key}}
+	_, _, err = roundTrip(o.client(t), newRequest(t, "GET", "/", nil), Route{})
+	var e *Error
+	if !errors.As(err, &e) || e.Kind != CertificateUnreadable || e.Detail != "negative serial number" || e.Sent {
+		t.Errorf("got %#v", e)
+	}
+}
+
+func TestWhatIsWrongWithACertificateIsNamed(t *testing.T) {
+	o := newOrigin(t, "http/1.1", respond(func(*http.Request) string { return "" }))
+	for host, want := range map[string]string{
+		"other.test:443": "its certificate is for other names",
+		originHost:       "its certificate is of an authority that this host does not trust",
+	} {
+		u := o.client(t, func(opts *Options) {
+			opts.Resolve = map[string]netip.AddrPort{host: opts.Resolve[originHost]}
+			if host == originHost {
+				opts.Roots = x509.NewCertPool()
+			}
+		})
+		r := newRequest(t, "GET", "/", nil)
+		r.URL.Host = host
+		_, _, err := roundTrip(u, r, Route{})
+		var e *Error
+		if !errors.As(err, &e) || e.Kind != NotVerified || e.Detail != want {
+			t.Errorf("got %#v, want %s", e, want)
+		}
+	}
+}
+
+func TestWordsEndBeforeWhatAHostSent(t *testing.T) {
+	for text, want := range map[string]string{
+		"negative serial number":         "negative serial number",
+		`cannot parse URI "http://h": x`: "cannot parse URI",
+		"handshake failure":              "handshake failure", "alert(200)": "alert", "é": "",
+	} {
+		if got := words(text); got != want {
+			t.Errorf("words(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
