@@ -34,7 +34,8 @@ type Config struct {
 	Upstream struct {
 		Resolve []string `toml:"resolve"` // HOST:PORT:ADDR
 		CA      string   `toml:"ca"`      // file of extra roots
-		Proxy   string   `toml:"proxy"`   // http://…
+		Proxy   string   `toml:"proxy"`   // http://…, https://…, socks5://… or socks5h://…
+		NoProxy []string `toml:"no_proxy"`
 	} `toml:"upstream"`
 	Sources Sources  `toml:"sources"`
 	Tunnel  []string `toml:"tunnel"` // HOST or HOST:PORT, not decrypted

@@ -168,7 +168,8 @@ func (o Options) addTo(fields map[string]any) {
 	}
 	for name, values := range map[string][]string{
 		"allow": o.Allow, "mounts": o.Shared.Mounts, "env": o.Shared.Variables, "ports": o.Shared.Ports,
-		"tunnel": o.Config.Tunnel, "resolve": o.resolved(), "project_widens": o.Project.Widens,
+		"tunnel": o.Config.Tunnel, "resolve": o.resolved(), "no_proxy": o.Upstream.NoProxy,
+		"project_widens": o.Project.Widens,
 	} {
 		addNamed(fields, name, values)
 	}

@@ -31,7 +31,8 @@ func (o *UpstreamOptions) Register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVar(&o.Resolve, "resolve", nil, "reach HOST:PORT at ADDR, an IP or IP:PORT (repeatable)")
 	f.StringVar(&o.UpstreamCA, "upstream-ca", "", "PEM file of roots to trust upstream, besides the system's")
-	f.StringVar(&o.upstreamProxy, "upstream-proxy", "", "http:// proxy through which upstreams are reached")
+	f.StringVar(&o.upstreamProxy, "upstream-proxy", "",
+		"http, https, socks5 or socks5h `URL` of a proxy through which upstreams are reached")
 }
 
 // Upstream merges flags and config into the plane's settings. Flags come
@@ -69,12 +70,34 @@ func (o *UpstreamOptions) Upstream(c config.Config) (upstream.Options, error) {
 	}
 	if raw := cmp.Or(o.upstreamProxy, c.Upstream.Proxy); raw != "" {
 		u, err := url.Parse(raw)
-		if err != nil || u.Scheme != "http" || u.Host == "" {
-			return up, failure.Usagef("--upstream-proxy is not an http://HOST:PORT URL") // not quoted: it may hold a password
+		if err == nil {
+			err = upstream.CheckProxy(u)
 		}
-		up.Proxy = u
+		if err != nil { // not quoted: it may hold a password
+			return up, failure.Usagef("--upstream-proxy is not an http://, https://, socks5:// or socks5h:// URL of HOST:PORT")
+		}
+		for _, host := range c.Upstream.NoProxy {
+			if _, err := netip.ParsePrefix(host); host == "" || strings.ContainsAny(host, ", ") ||
+				strings.Contains(host, "/") && err != nil {
+				return up, hint.New(fmt.Errorf("read config.toml: upstream.no_proxy has %q", host),
+					"an entry is a name such as .corp.example, an address or a range such as 10.0.0.0/8, with :PORT or without")
+			}
+		}
+		up.Proxy, up.NoProxy = u, c.Upstream.NoProxy
+	} else {
+		up.UnusedProxy = UnusedProxy()
 	}
 	return up, nil
+}
+
+// UnusedProxy returns the variable of this process's environment that names a proxy for https, or "".
+func UnusedProxy() string {
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
+		if os.Getenv(name) != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // ParseResolve reads curl's HOST:PORT:ADDR, where ADDR is an IP, bracketed
