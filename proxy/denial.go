@@ -24,6 +24,8 @@ type Denial struct {
 	Boundary  string // which boundary denied it, where there is more than one; "": there is one
 
 	Subject string // what the hint names in place of its %s
+	Effect  string // what is known of the request's effect; "": it was not sent, or changes nothing
+	Came    int    // the status of the upstream's response; 0: there was none
 
 	advice *advice // in place of the reason's, whose causes differ; nil: the reason's
 
@@ -56,7 +58,7 @@ func (d *Denial) meaning() meaning {
 // Text returns the message with what to do next.
 func (d *Denial) Text() string {
 	hint := strings.ReplaceAll(d.meaning().hint, "%s", cmp.Or(d.Subject, "NAME"))
-	return "aileron: " + d.Message + ". " + hint
+	return "aileron: " + d.Message + ". " + hint + d.Effect
 }
 
 // WithStatus returns d with a status that is closer than that of its reason.
@@ -91,6 +93,9 @@ func (d *Denial) JSON() []byte {
 	if d.Boundary != "" {
 		details["boundary"] = d.Boundary
 	}
+	if d.Came != 0 {
+		details["upstream_status"] = strconv.Itoa(d.Came)
+	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
@@ -112,6 +117,7 @@ func (d *Denial) Response(req *http.Request) *http.Response {
 		"Cache-Control":          {"no-store"},
 		"Content-Length":         {strconv.Itoa(len(body))},
 		"X-Content-Type-Options": {"nosniff"},
+		"X-Should-Retry":         {strconv.FormatBool(d.meaning().retriable)}, // read by SDKs of model providers
 	}
 	if d.AuditID != "" {
 		h.Set("X-Aileron-Audit-Id", d.AuditID)
@@ -127,7 +133,9 @@ func (d *Denial) Response(req *http.Request) *http.Response {
 	case http.StatusUpgradeRequired:
 		h.Set("Upgrade", "HTTP/1.1")
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		h.Set("Retry-After", "1")
+		if d.meaning().retriable {
+			h.Set("Retry-After", "1")
+		}
 	}
 	phrase := d.phrase()
 	return &http.Response{
@@ -194,6 +202,8 @@ func grpcStatus(m meaning) int {
 	switch {
 	case m.class == resourceLimitExceeded:
 		return codeResourceExhausted
+	case m.class == responseUnsafe: // not the client's fault, whatever the status
+		return codeUnknown
 	case m.retriable && m.status >= 500:
 		return codeUnavailable
 	case m.class == unauthenticated:

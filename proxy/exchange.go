@@ -157,7 +157,11 @@ func (x *Exchange) credentialed() bool {
 func (x *Exchange) send(out *http.Request) (*http.Response, *Denial) {
 	res, err := x.p.upstream.RoundTrip(out, x.route())
 	if err != nil {
-		return nil, denyUpstream(out.Host, err, isSafe(out.Method))
+		d := denyUpstream(out.Host, err, isSafe(out.Method))
+		if d.Reason == ReasonFieldName {
+			d.Effect = x.effect(0)
+		}
+		return nil, d
 	}
 	return res, nil
 }

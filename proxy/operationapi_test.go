@@ -285,7 +285,7 @@ func TestTheResponseOfACallIsCheckedAsAnyOther(t *testing.T) {
 		_ = z.Close()
 	})
 	status, body := w.call(invocation("get", `{"id":"7"}`))
-	if _, why := reason(t, body); status != 502 || why != ReasonEncoding {
+	if _, why := reason(t, body); status != 406 || why != ReasonEncoding {
 		t.Errorf("%d %s", status, body)
 	}
 	w = newCalls(t, func(*Config) {}, func(rw http.ResponseWriter, _ *http.Request) {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -50,9 +51,27 @@ func (x *Exchange) modifyResponse(res *http.Response) *Denial {
 	x.row.Status = res.StatusCode
 	if err := apply(x.stepsOf(res), x, res); err != nil {
 		_ = res.Body.Close()
-		return denyStep(err)
+		d := denyStep(err)
+		d.Came, d.Effect = res.StatusCode, x.effect(res.StatusCode)
+		return d
 	}
 	return nil
+}
+
+// effect returns what a response with status, which is not passed on, says of its request. 0 is that of a response
+// whose head was rejected.
+func (x *Exchange) effect(status int) string {
+	switch {
+	case isSafe(x.request.Method):
+		return ""
+	case status == 0:
+		return hintSent
+	case status >= http.StatusInternalServerError || x.grpc:
+		return fmt.Sprintf(" The host answered %d.", status) + hintSent
+	case status >= http.StatusBadRequest:
+		return fmt.Sprintf(" The host answered %d: the request had no effect.", status)
+	}
+	return fmt.Sprintf(" The host answered %d: the request took effect.", status)
 }
 
 // Bounds of the names in an audit row, which the client chooses.

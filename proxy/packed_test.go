@@ -46,8 +46,8 @@ func TestAPackedResponseIsRefusedUnlessTheOperationDeclaresIt(t *testing.T) {
 			}
 			continue
 		}
-		if class, why := reason(t, got); res.StatusCode != 502 || class != "response_unsafe" || why != c.reason ||
-			row.Status != 502 || row.Decision != "rejected" {
+		if class, why := reason(t, got); res.StatusCode != 406 || class != "response_unsafe" || why != c.reason ||
+			row.Status != 406 || row.Decision != "rejected" {
 			t.Errorf("%s: %d %s %s, row %+v", c.url, res.StatusCode, class, why, row)
 		}
 	}
@@ -67,13 +67,13 @@ func TestPackedResponsesAreRefusedOverH2(t *testing.T) {
 		w.client = w.h2client()
 		res, got := w.do("POST", "https://api.good.example/v1/items", "x", "Content-Type", c.kind)
 		if c.kind == "application/json" {
-			if class, why := reason(t, got); res.StatusCode != 502 || class != "response_unsafe" || why != "packed_body" {
+			if class, why := reason(t, got); res.StatusCode != 406 || class != "response_unsafe" || why != "packed_body" {
 				t.Errorf("%d %s %s", res.StatusCode, class, why)
 			}
 		} else if res.Header.Get("Grpc-Status") != "2" || got != "" {
 			t.Errorf("gRPC: status %q, body %q", res.Header.Get("Grpc-Status"), got)
 		}
-		if row := w.last(); row.Reason != "packed_body" || row.Status != 502 {
+		if row := w.last(); row.Reason != "packed_body" || row.Status != 406 {
 			t.Errorf("%s: the row says %s, %d", c.kind, row.Reason, row.Status)
 		}
 	}

@@ -146,10 +146,10 @@ const (
 	hintBroken = "The upstream's response broke off." + hintSent
 	hintSlow   = "The upstream took too long." + hintSent
 	hintUnsafe = "The response could not be searched for secrets, so it was not passed on. " +
-		"The request was sent and may have taken effect."
+		"Sending the request again brings the same."
 )
 
-// meanings is the table of all reasons.
+// meanings is the table of all reasons. What lasts has a status of 4xx: clients try a 5xx again, npm for 89 seconds.
 var meanings = map[Reason]meaning{
 	ReasonHost:       {capabilityDenied, 403, false, hintGranted},
 	ReasonNotMatched: {capabilityDenied, 403, false, hintGranted},
@@ -196,7 +196,7 @@ var meanings = map[Reason]meaning{
 
 	ReasonUnbound: {bindingRequired, 403, false,
 		"Ask the user to bind a credential: aileron binding setup %s"},
-	ReasonCredential: {bindingFailed, 502, false,
+	ReasonCredential: {bindingFailed, 403, false,
 		"Ask the user to bind the credential again: aileron binding rebind %s"},
 	ReasonVaultLocked:         {unavailable, 503, true, "Ask the user to unlock the vault: aileron vault unlock."},
 	ReasonVaultUnread:         {unavailable, 503, true, hintHome},
@@ -234,12 +234,12 @@ var meanings = map[Reason]meaning{
 	ReasonTruncated: {networkError, 502, false, hintBroken},
 	ReasonTimeout:   {timedOut, 504, false, hintSlow},
 
-	ReasonEncoding:  {responseUnsafe, 502, false, hintUnsafe},
-	ReasonCharset:   {responseUnsafe, 502, false, hintUnsafe},
-	ReasonPartial:   {responseUnsafe, 502, false, hintUnsafe},
-	ReasonPacked:    {responseUnsafe, 502, false, hintUnsafe},
-	ReasonFieldName: {responseUnsafe, 502, false, hintUnsafe},
-	ReasonSwitch:    {responseUnsafe, 502, false, hintUnsafe},
+	ReasonEncoding:  {responseUnsafe, 406, false, hintUnsafe},
+	ReasonCharset:   {responseUnsafe, 406, false, hintUnsafe},
+	ReasonPartial:   {responseUnsafe, 406, false, hintUnsafe},
+	ReasonPacked:    {responseUnsafe, 406, false, hintUnsafe},
+	ReasonFieldName: {responseUnsafe, 406, false, hintUnsafe},
+	ReasonSwitch:    {responseUnsafe, 406, false, hintUnsafe},
 }
 
 // Reasons returns the reasons of all denials, sorted.

@@ -22,10 +22,11 @@ func documentedReasons(t *testing.T) map[Reason]documented {
 	t.Helper()
 	manual, err := os.ReadFile("../docs/errors.md")
 	must(t, err)
+	all, _, _ := strings.Cut(string(manual), retriesSection)
 	rows := map[Reason]documented{}
 	quoted := regexp.MustCompile("`(\\w+)`")
 	last := class("")
-	for line := range strings.SplitSeq(string(manual), "\n") {
+	for line := range strings.SplitSeq(all, "\n") {
 		cells := strings.Split(line, " |")
 		if !strings.HasPrefix(line, "| ") || len(cells) < 5 || strings.Contains(cells[1], "--json") {
 			continue
@@ -58,6 +59,51 @@ func TestTheManualExplainsEveryReasonAndNoOther(t *testing.T) {
 	for _, reason := range slices.Sorted(maps.Keys(manual)) {
 		if _, ok := meanings[reason]; !ok {
 			t.Errorf("docs/errors.md explains %s, which no request is denied for", reason)
+		}
+	}
+}
+
+const retriesSection = "\n## Which clients try again\n"
+
+// e2e/retries tries the rest of the table.
+func TestTheManualSaysOfEachReasonWhoTriesAgain(t *testing.T) {
+	manual, err := os.ReadFile("../docs/errors.md")
+	must(t, err)
+	_, section, _ := strings.Cut(string(manual), retriesSection)
+	section, _, _ = strings.Cut(section, "\n## ")
+	row := regexp.MustCompile(`(?m)^\| (\d+) \| (yes|no) \| ([^|]*) \|`)
+	stated := map[Reason]string{}
+	for _, m := range row.FindAllStringSubmatch(section, -1) {
+		for name := range strings.SplitSeq(m[3], ", ") {
+			stated[Reason(strings.Trim(name, "`"))] += m[1] + " " + m[2]
+		}
+	}
+	for reason, m := range meanings {
+		if want := strconv.Itoa(m.status) + map[bool]string{true: " yes", false: " no"}[m.retriable]; stated[reason] != want {
+			t.Errorf("the manual has %s in the row %q, want %q", reason, stated[reason], want)
+		}
+		delete(stated, reason)
+	}
+	if len(stated) > 0 {
+		t.Errorf("the manual has %v, which are no reasons", stated)
+	}
+}
+
+// A client tries a 5xx again: what lasts must have another status. The exceptions are not of the request's making, or
+// leave open whether it took effect.
+func TestWhatLastsIsNoServerError(t *testing.T) {
+	open := []Reason{
+		ReasonDraining, ReasonCA, ReasonPanic, // the session's end, or a fault of ours
+		ReasonClientGone, ReasonUndelivered, // in rows alone
+		ReasonUpstream, ReasonUpstreamHTTP, ReasonUpstreamHead, ReasonUpstreamSlow, ReasonUpstreamEnd, ReasonUpstreamRST,
+		ReasonTLSUpstream, ReasonTruncated, ReasonTimeout, // the host's
+	}
+	for reason, m := range meanings {
+		if m.status >= 500 && !m.retriable && !slices.Contains(open, reason) {
+			t.Errorf("%s lasts, and has the status %d", reason, m.status)
+		}
+		if m.status < 500 && m.status != 429 && m.status != 408 && m.retriable {
+			t.Errorf("%s passes, and has the status %d", reason, m.status)
 		}
 	}
 }

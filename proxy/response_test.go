@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -55,7 +56,7 @@ func TestWhatCannotBeSearchedIsRefused(t *testing.T) {
 			w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) { c.set(rw); hello(rw, r) })
 			res, body := w.do("GET", "https://api.good.example/v1/echo", "", "Range", "bytes=0-1")
 			class, why := reason(t, body)
-			if res.StatusCode != 502 || class != "response_unsafe" || why != c.reason ||
+			if res.StatusCode != 406 || class != "response_unsafe" || why != c.reason ||
 				w.last().Event != audit.EventProxyRejected {
 				t.Errorf("got %d %s %s", res.StatusCode, class, why)
 			}
@@ -63,6 +64,37 @@ func TestWhatCannotBeSearchedIsRefused(t *testing.T) {
 				t.Error("the Range left")
 			}
 		})
+	}
+}
+
+// What refuses a response does not undo its request.
+func TestARefusedResponseSaysWhetherTheRequestTookEffect(t *testing.T) {
+	for _, c := range []struct {
+		method string
+		status int
+		field  string
+		want   string
+	}{
+		{"POST", 201, "Content-Encoding: gzip", "The host answered 201: the request took effect."},
+		{"POST", 302, "Content-Type: text/plain; charset=utf-7", "The host answered 302: the request took effect."},
+		{"POST", 422, "Content-Encoding: br", "The host answered 422: the request had no effect."},
+		{"POST", 500, "Content-Encoding: br", "The host answered 500. Check whether the request took effect"},
+		{"POST", 201, "Content-Length : 5", "brings the same. Check whether the request took effect"},
+		{"GET", 200, "Content-Encoding: gzip", "Sending the request again brings the same."},
+	} {
+		w, _ := speak(t, plainly, func(conn net.Conn, _ string) {
+			_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d X\r\n%s\r\nContent-Length: 0\r\n\r\n", c.status, c.field)
+		})
+		res, body := w.do(c.method, "https://api.good.example/v1/items", strings.Repeat("x", len(c.method)-3))
+		if class, _ := reason(t, body); res.StatusCode != 406 || class != "response_unsafe" ||
+			!strings.Contains(body, c.want) ||
+			c.method == "GET" && strings.Contains(body, "effect") || res.Header.Get("X-Should-Retry") != "false" {
+			t.Errorf("%s, %d, %q: %d %s", c.method, c.status, c.field, res.StatusCode, body)
+		}
+		if named := fmt.Sprintf(`"upstream_status":"%d"`, c.status); strings.Contains(c.field, "Content-Length ") ==
+			strings.Contains(body, named) {
+			t.Errorf("%s, %q: %s is not told, or unknown: %s", c.method, c.field, named, body)
+		}
 	}
 }
 

@@ -121,7 +121,7 @@ func TestAFramingFieldWithAnOddNameIsRefused(t *testing.T) {
 			})
 		for _, host := range []string{"api.good.example", "plain.good.example"} {
 			res, body := w.do("GET", "https://"+host+"/v1/items", "")
-			if res.StatusCode != 502 {
+			if res.StatusCode != 406 {
 				t.Fatalf("%q of %s: %d %q", field, host, res.StatusCode, body)
 			}
 			if class, why := reason(t, body); class != "response_unsafe" || why != ReasonFieldName {

@@ -217,7 +217,7 @@ func TestAnUnaskedUpgradeIsNotRelayed(t *testing.T) {
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		must(t, err)
 		body, _ := io.ReadAll(res.Body)
-		if class, why := reason(t, string(body)); res.StatusCode != 502 || class != "response_unsafe" || why != ReasonSwitch {
+		if class, why := reason(t, string(body)); res.StatusCode != 406 || class != "response_unsafe" || why != ReasonSwitch {
 			t.Errorf("%s: got %d %s", path, res.StatusCode, body)
 		}
 		_ = conn.Close()
@@ -235,20 +235,20 @@ func TestAWebSocketIsAcceptedAsItWasOffered(t *testing.T) {
 	}{
 		"plain":                {right, 101},
 		"offered subprotocol":  {right + "Sec-WebSocket-Protocol: realtime\r\n", 101},
-		"extension":            {right + "Sec-WebSocket-Extensions: permessage-deflate\r\n", 502},
-		"unknown extension":    {right + "Sec-WebSocket-Extensions: x-mux\r\n", 502},
-		"other subprotocol":    {right + "Sec-WebSocket-Protocol: chat\r\n", 502},
-		"withheld subprotocol": {right + "Sec-WebSocket-Protocol: my-api-key.ATTACKER\r\n", 502},
-		"two subprotocols":     {right + "Sec-WebSocket-Protocol: realtime\r\nSec-WebSocket-Protocol: realtime\r\n", 502},
-		"list of subprotocols": {right + "Sec-WebSocket-Protocol: realtime, chat\r\n", 502},
+		"extension":            {right + "Sec-WebSocket-Extensions: permessage-deflate\r\n", 406},
+		"unknown extension":    {right + "Sec-WebSocket-Extensions: x-mux\r\n", 406},
+		"other subprotocol":    {right + "Sec-WebSocket-Protocol: chat\r\n", 406},
+		"withheld subprotocol": {right + "Sec-WebSocket-Protocol: my-api-key.ATTACKER\r\n", 406},
+		"two subprotocols":     {right + "Sec-WebSocket-Protocol: realtime\r\nSec-WebSocket-Protocol: realtime\r\n", 406},
+		"list of subprotocols": {right + "Sec-WebSocket-Protocol: realtime, chat\r\n", 406},
 		"key of another": {"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " +
-			"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nX: %s\r\n", 502},
-		"no key":                {"Upgrade: websocket\r\nConnection: Upgrade\r\nX: %s\r\n", 502},
-		"two keys":              {right + "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n", 502},
-		"another protocol":      {"Upgrade: foo\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n", 502},
-		"two protocols":         {right + "Upgrade: foo\r\n", 502},
-		"no Connection":         {"Upgrade: websocket\r\nSec-WebSocket-Accept: %s\r\n", 502},
-		"Connection: something": {"Upgrade: websocket\r\nConnection: keep-alive\r\nSec-WebSocket-Accept: %s\r\n", 502},
+			"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nX: %s\r\n", 406},
+		"no key":                {"Upgrade: websocket\r\nConnection: Upgrade\r\nX: %s\r\n", 406},
+		"two keys":              {right + "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n", 406},
+		"another protocol":      {"Upgrade: foo\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n", 406},
+		"two protocols":         {right + "Upgrade: foo\r\n", 406},
+		"no Connection":         {"Upgrade: websocket\r\nSec-WebSocket-Accept: %s\r\n", 406},
+		"Connection: something": {"Upgrade: websocket\r\nConnection: keep-alive\r\nSec-WebSocket-Accept: %s\r\n", 406},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gone := make(chan struct{})

@@ -58,9 +58,9 @@ var (
 	upstreamReset     = refusal{502, "network_error", "upstream_reset", ""}
 	upstreamTimeout   = refusal{504, "timeout", "upstream_timeout", ""}
 	requestTooSlow    = refusal{408, "timeout", "request_too_slow", ""}
-	unsafeEncoding    = refusal{502, "response_unsafe", "content_encoding", ""}
-	packedBody        = refusal{502, "response_unsafe", "packed_body", ""}
-	unsafeCharset     = refusal{502, "response_unsafe", "charset", ""}
+	unsafeEncoding    = refusal{406, "response_unsafe", "content_encoding", ""}
+	packedBody        = refusal{406, "response_unsafe", "packed_body", ""}
+	unsafeCharset     = refusal{406, "response_unsafe", "charset", ""}
 	internalError     = refusal{502, "connector_runtime_error", "internal_error", ""}
 )
 

@@ -31,7 +31,7 @@ func (s *session) calls() {
 		{run, "*/*", named("forms", `"args":{}`), `{"status":"proxied",`},
 		{run, shim, named("forms", `"args":{}`), "0 200 "},
 		{run, shim + "+json", named("forms", `"args":{}`), "0 200 "},
-		{run, shim, named("packed", `"args":{}`), "1 502 "},
+		{run, shim, named("packed", `"args":{}`), "1 406 "},
 		{run, shim, named("cut", `"args":{}`), ""},
 		{run, shim, named("forms", `"args":{"`+c.text("a request body")+`":"`+c.text("a request body")+`"}`), "2 400 "},
 		{run, "*/*", named("forms", `"args":{"q":"`+c.text("a request body")+`"`), `{"error":`},

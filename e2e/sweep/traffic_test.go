@@ -26,7 +26,7 @@ func (s *session) drive() {
 		for host, at := range paths {
 			s.want(s.send(client, "POST", host, at+"/echo/"+trace), 200, version)
 			s.want(s.send(client, "GET", host, at+"/forms"), 200, version)
-			s.want(s.send(client, "GET", host, at+"/packed"), 502, version)
+			s.want(s.send(client, "GET", host, at+"/packed"), 406, version)
 			s.send(client, "GET", host, at+"/cut")
 			s.want(s.send(client, "GET", host, at+"/strict"), 403, version)
 			s.want(s.send(client, "DELETE", host, "/admin/"+trace), 403, version)
