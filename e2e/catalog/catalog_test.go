@@ -49,24 +49,7 @@ func TestClientsWorkWithTheCatalogue(t *testing.T) {
 	o := services.Start(t, "", image.Ref, stub.Script{})
 	must.Do(t, os.WriteFile(filepath.Join(p.project, "sumdb.key"), []byte(o.SumDB), 0o600))
 	p.installCatalogue()
-	args := []string{"sandbox", "run", "--sandbox=podman", "--image", image.Ref, "--dir", p.project,
-		"--upstream-ca", o.Roots}
-	for authority, addr := range o.Addresses() {
-		args = append(args, "--resolve", authority+":"+addr)
-	}
-	out, errs, code := p.run(append(args, "--", "bash", "clients.sh")...)
-	if code != 0 {
-		t.Fatalf("the clients end with %d\n%s%s", code, out, errs)
-	}
-	worked := 0
-	for line := range strings.Lines(out) {
-		if strings.HasPrefix(line, "ok ") {
-			worked++
-		}
-	}
-	if !strings.Contains(out, fmt.Sprintf("clients %d\n", worked)) || strings.Contains(out, "failed ") {
-		t.Errorf("%d clients worked:\n%s%s", worked, out, errs)
-	}
+	out, errs := p.runClients(image, o)
 	for _, secret := range []string{token, key} {
 		if strings.Contains(out+errs, secret[:16]) {
 			t.Error("a secret is in the output")
@@ -83,6 +66,30 @@ func needPodman(t *testing.T) {
 	if _, err := exec.LookPath("podman"); err != nil {
 		harness.Need(t, "podman: scripts/prepare installs it")
 	}
+}
+
+// runClients runs the clients of testdata/clients.sh, or those that are named, in a sandbox.
+func (p *person) runClients(image recipes.Image, o *services.Origin, names ...string) (out, errs string) {
+	p.t.Helper()
+	args := []string{"sandbox", "run", "--sandbox=podman", "--image", image.Ref, "--dir", p.project,
+		"--upstream-ca", o.Roots}
+	for authority, addr := range o.Addresses() {
+		args = append(args, "--resolve", authority+":"+addr)
+	}
+	out, errs, code := p.run(append(append(args, "--", "bash", "clients.sh"), names...)...)
+	if code != 0 {
+		p.t.Fatalf("the clients end with %d\n%s%s", code, out, errs)
+	}
+	worked := 0
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, "ok ") {
+			worked++
+		}
+	}
+	if !strings.Contains(out, fmt.Sprintf("clients %d\n", worked)) || strings.Contains(out, "failed ") {
+		p.t.Errorf("%d clients worked:\n%s%s", worked, out, errs)
+	}
+	return out, errs
 }
 
 // judgeRows checks that every service was asked by an operation of its own

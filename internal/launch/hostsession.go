@@ -123,9 +123,14 @@ func (h *HostSession) writeTrust() error {
 // Environment returns the variables by which a command of this host uses the session: proxy, trust, API and
 // placeholders.
 func (h *HostSession) Environment() []string {
-	env := trust.Environment{
-		Proxy: h.ProxyURL, NoProxy: []string{"localhost", "127.0.0.1", "::1"}, CA: h.CAFile, Bundle: h.Bundle,
-	}.Variables()
-	env = append(env, "AILERON_API_URL="+h.APIURL, "AILERON_TOKEN="+h.Token(), "AILERON_SESSION_ID="+h.ID())
+	env := append(h.clients().Variables(),
+		"AILERON_API_URL="+h.APIURL, "AILERON_TOKEN="+h.Token(), "AILERON_SESSION_ID="+h.ID())
 	return append(env, h.Placeholders()...)
+}
+
+// clients returns what clients on this host learn from variables.
+func (h *HostSession) clients() trust.Environment {
+	return trust.Environment{
+		Proxy: h.ProxyURL, NoProxy: []string{"localhost", "127.0.0.1", "::1"}, CA: h.CAFile, Bundle: h.Bundle,
+	}
 }

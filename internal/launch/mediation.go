@@ -104,13 +104,18 @@ func (m *mediation) environment(s *session.Session, runtime string, image sandbo
 	if m.kind == unmediated {
 		return env
 	}
-	env = append(env, trust.Environment{
-		Proxy: m.proxyURL, NoProxy: []string{"localhost", "127.0.0.1", "::1", m.apiHost},
-		CA: trust.CAFile, Bundle: trust.BundleFile, JavaStore: trust.JavaStoreFile,
-	}.Variables()...)
+	env = append(env, m.clients().Variables()...)
 	env = append(env, "AILERON_API_URL="+m.apiURL, "AILERON_TOKEN="+s.Token(),
 		"AILERON_TOOLS_FILE="+toolsFile, "AILERON_SHIMS_DIR=/usr/local/bin")
 	return append(env, s.Placeholders()...)
+}
+
+// clients returns what clients in the sandbox learn from variables.
+func (m *mediation) clients() trust.Environment {
+	return trust.Environment{
+		Proxy: m.proxyURL, NoProxy: []string{"localhost", "127.0.0.1", "::1", m.apiHost},
+		CA: trust.CAFile, Bundle: trust.BundleFile, JavaStore: trust.JavaStoreFile,
+	}
 }
 
 // Tier returns the value of AILERON_SANDBOX_TIER: base for an image of aileron's own, byo for the user's.

@@ -105,6 +105,7 @@ type sandboxed struct {
 	stop     *session.StopRequest
 	host     *hostWatch
 	git      func() gitFacts // waits for what the host's git says
+	settings projectSettings // of its clients; known before the command starts
 	began    time.Time       // when the command did; zero: it did not
 
 	// From prepare on:
@@ -205,6 +206,7 @@ func (b *sandboxed) run(ctx context.Context) (int, error) {
 		b.Infof("aileron: the project is at %s alone, and not at %s: %s", sandbox.Workspace, b.dir, why)
 	}
 	b.reportGit(b.git())
+	b.reportSettings(m)
 	b.ports.record, b.ports.report = s.RecordPort, b.Infof
 	if err := b.ports.serve(ctx, sockets); err != nil {
 		return 1, err
@@ -252,10 +254,10 @@ func (b *sandboxed) spec() sandbox.Spec {
 func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
 	u := sandbox.Uplink{
 		Session: b.session.ID(), Sockets: sockets, Binary: b.binary,
-		Env: slices.Concat(m.environment(b.session, b.prepared.Engine.Kind(), b.prepared.Image), b.Env,
-			b.Variables),
+		Env: slices.Concat(m.environment(b.session, b.prepared.Engine.Kind(), b.prepared.Image),
+			b.settings.variables(m.clients()), b.Env, b.Variables),
 		Defaults: []string{"LANG=C.UTF-8", "GIT_CONFIG_SYSTEM=" + gitConfigFile},
-		AppendTo: []string{"JAVA_TOOL_OPTIONS"},
+		AppendTo: []string{"JAVA_TOOL_OPTIONS", mavenOptions},
 		Stdin:    b.Stdin, Stdout: b.Stdout, Stderr: b.Stderr,
 		TTY: b.hasTerminal(), Terminal: b.noteTerminal,
 		Signals: b.signals.forward, Starting: b.signals.started, Began: b.noteBegan,

@@ -30,18 +30,26 @@ func (e Environment) Variables() []string {
 	set(strings.Join(e.NoProxy, ","), "NO_PROXY", "no_proxy")
 	set(e.Bundle, "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO", "AWS_CA_BUNDLE", "PIP_CERT",
 		"CARGO_HTTP_CAINFO", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "PERL_LWP_SSL_CA_FILE", "CODEX_CA_CERTIFICATE")
+	// Files of a project have precedence over those above, and these over them. npm reads any case of its variables,
+	// and an image may have set the other.
+	set(e.Proxy, "npm_config_https_proxy", "NPM_CONFIG_HTTPS_PROXY", "pnpm_config_https_proxy", "CARGO_HTTP_PROXY")
+	set(strings.Join(e.NoProxy, ","), "npm_config_noproxy", "NPM_CONFIG_NOPROXY", "pnpm_config_noproxy")
+	set(e.Bundle, "npm_config_cafile", "NPM_CONFIG_CAFILE", "pnpm_config_cafile")
 	set(e.CA, "NODE_EXTRA_CA_CERTS", "DENO_CERT")
 	set("1", "NODE_USE_ENV_PROXY", "UV_SYSTEM_CERTS")
 	set("mozilla,system", "DENO_TLS_CA_STORE")
 	if e.JavaStore != "" {
-		set(e.javaOptions(), "JAVA_TOOL_OPTIONS")
+		set(e.JavaOptions(), "JAVA_TOOL_OPTIONS")
 	}
 	return env
 }
 
-// javaOptions returns the system properties for a JVM, which reads no variables
-// of proxies and roots.
-func (e Environment) javaOptions() string {
+// JavaOptions returns the system properties for a JVM, which reads no variables
+// of proxies and roots; "" without a store.
+func (e Environment) JavaOptions() string {
+	if e.JavaStore == "" {
+		return ""
+	}
 	options := "-Djavax.net.ssl.trustStore=" + e.JavaStore +
 		" -Djavax.net.ssl.trustStoreType=PKCS12 -Djavax.net.ssl.trustStorePassword=changeit"
 	proxy, err := url.Parse(e.Proxy)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs the clients of the catalogue's services, side by side, in a sandbox. Prints a line for each: "ok NAME", or
-# "failed NAME" and what it printed.
+# Runs the clients of the catalogue's services, or those that are named, side by side, in a sandbox, each with the
+# project's own settings. Prints a line for each: "ok NAME", or "failed NAME" and what it printed.
 set -u
 project=$PWD
 export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.com GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.com
@@ -15,6 +15,7 @@ try() {
 		set -euo pipefail
 		export HOME=$dir
 		cd "$dir"
+		for own in .npmrc .cargo .mvn .venv; do [ ! -e "$project/$own" ] || cp -r "$project/$own" .; done
 		"$name"
 	) >"$dir.log" 2>&1 </dev/null &
 	if wait $!; then echo "ok $name"; else
@@ -119,7 +120,7 @@ bun_add() {
 	test -f node_modules/@acme/right/blob
 }
 pip_download() {
-	python3 -m pip download --no-cache-dir acme-tool
+	PIP_CONFIG_FILE=$PWD/.venv/pip.conf python3 -m pip download --no-cache-dir acme-tool
 	ls acme_tool-1.0-py3-none-any.whl
 }
 go_mod() {
@@ -196,6 +197,7 @@ local_openai() { node24 "$project/models.mjs" local; }
 
 mapfile -t clients < <(declare -F | awk '{print $3}' |
 	grep -vxE 'try|has|get|fails|patient|denied|apt_get|work_with_git|work_with_lfs')
+[ $# = 0 ] || clients=("$@")
 echo "clients ${#clients[@]}"
 for client in "${clients[@]}"; do
 	try "$client" &

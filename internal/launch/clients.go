@@ -1,0 +1,134 @@
+package launch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/ALRubinger/aileron/internal/regular"
+	"github.com/ALRubinger/aileron/internal/trust"
+)
+
+// clientSetting is a line of a project's file that names another proxy or other roots to a client, which has that
+// before the variables of every session (trust.Environment).
+type clientSetting struct {
+	client string
+	files  []string
+	beside string         // another file, without which the client is not used; "" is none
+	line   *regexp.Regexp // its first group is the setting's name
+	// variable returns one that has precedence over the line: its name and value. Nil: the client has none.
+	variable func(e trust.Environment) (name, value string)
+	instead  string // what to do where there is no variable
+}
+
+const (
+	jvmSettings = `-D((?:https?\.proxyHost|javax\.net\.ssl\.trustStore)\b)`
+	commentOut  = "comment the line out for the session"
+)
+
+// clientSettings are those of a project's root. Each was tried with the client, or is in its documentation.
+var clientSettings = []clientSetting{
+	{client: "Yarn", files: []string{".yarnrc.yml"}, line: regexp.MustCompile(`^["']?(https?Proxy)\b`),
+		variable: func(e trust.Environment) (string, string) { return "YARN_HTTPS_PROXY", e.Proxy }},
+	// Yarn ends with an error on a variable of a setting that its version does not have, as it does on such a line.
+	{client: "Yarn", files: []string{".yarnrc.yml"}, line: regexp.MustCompile(`^["']?(httpsCaFilePath)\b`),
+		variable: func(e trust.Environment) (string, string) { return "YARN_HTTPS_CA_FILE_PATH", e.Bundle }},
+	{client: "Yarn", files: []string{".yarnrc.yml"}, line: regexp.MustCompile(`^["']?(caFilePath)\b`),
+		variable: func(e trust.Environment) (string, string) { return "YARN_CA_FILE_PATH", e.Bundle }},
+	{client: "Yarn", files: []string{".yarnrc.yml"}, instead: commentOut,
+		line: regexp.MustCompile(`^\s+["']?(https?Proxy|httpsCaFilePath|caFilePath)\b`)}, // in networkSettings
+	{client: "pnpm 11", files: []string{".npmrc"}, beside: "pnpm-lock.yaml",
+		line: regexp.MustCompile(`^\s*(cafile|ca(?:\[\])?)\s*=`), instead: commentOut},
+	{client: "pip", files: []string{".venv/pip.conf", "venv/pip.conf"}, line: regexp.MustCompile(`^\s*(proxy)\s*[=:]`),
+		// Not in every session: pip would ask the proxy for hosts of NO_PROXY too.
+		variable: func(e trust.Environment) (string, string) { return "PIP_PROXY", e.Proxy }},
+	{client: "Maven", files: []string{".mvn/jvm.config"}, line: regexp.MustCompile(jvmSettings),
+		variable: func(e trust.Environment) (string, string) { return mavenOptions, e.JavaOptions() }},
+	{client: "Maven", files: []string{".mvn/maven.config"}, line: regexp.MustCompile(jvmSettings), instead: commentOut},
+	{client: "Maven", files: []string{".mvn/settings.xml", "settings.xml"}, line: regexp.MustCompile(`<(proxy)>`),
+		instead: "give the proxy <active>false</active> for the session"},
+	{client: "Gradle", files: []string{"gradle.properties"}, instead: commentOut,
+		line: regexp.MustCompile(`^\s*(systemProp\.(?:https?\.proxyHost|javax\.net\.ssl\.trustStore))\s*[=: ]`)},
+	{client: "Gradle", files: []string{"gradle.properties"}, instead: commentOut,
+		line: regexp.MustCompile(`^\s*org\.gradle\.jvmargs\s*[=: ].*` + jvmSettings)},
+	{client: "Bun", files: []string{"bunfig.toml"}, line: regexp.MustCompile(`^\s*(cafile|ca)\s*=`), instead: commentOut},
+	{client: "Bundler", files: []string{".bundle/config"}, line: regexp.MustCompile(`^(BUNDLE_SSL_CA_CERT)\b`),
+		instead: commentOut},
+	{client: "NuGet", files: []string{"NuGet.Config", "NuGet.config", "nuget.config"},
+		line: regexp.MustCompile(`key="(https?_proxy)"`), instead: commentOut},
+}
+
+// mavenOptions are the options of Maven's JVM, which come after those of its project.
+const mavenOptions = "MAVEN_OPTS"
+
+// maxClientFile bounds a file of settings: a project may be a stranger's.
+const maxClientFile = 256 << 10
+
+// projectSettings are the lines of a project that name another proxy or other roots than the session's.
+type projectSettings struct {
+	overridden []clientSetting // by variables
+	notes      []string        // for people, of the others
+}
+
+// findSettings reads the files of a project by which clients would miss the session. A file that cannot be read has no
+// such lines: a client in the sandbox may follow a link, but the host does not.
+func findSettings(dir string) projectSettings {
+	var found projectSettings
+	for _, s := range clientSettings {
+		if _, err := os.Lstat(filepath.Join(dir, s.beside)); err != nil {
+			continue
+		}
+		for _, file := range s.files {
+			text, err := regular.Read(filepath.Join(dir, file), maxClientFile)
+			if err != nil {
+				continue
+			}
+			number, name := s.find(string(text))
+			switch {
+			case number == 0:
+			case s.variable != nil:
+				found.overridden = append(found.overridden, s)
+			default:
+				found.notes = append(found.notes, fmt.Sprintf("aileron: %s:%d: %s takes %s of this line, and not the session's",
+					file, number, s.client, name), "  hint: "+s.instead)
+			}
+		}
+	}
+	return found
+}
+
+// find returns the number of the first line with the setting, from 1, and the name that it has there; 0 is none.
+func (s clientSetting) find(text string) (number int, name string) {
+	for line := range strings.Lines(text) {
+		number++
+		if match := s.line.FindStringSubmatch(line); match != nil {
+			return number, match[1]
+		}
+	}
+	return 0, ""
+}
+
+// variables returns what has precedence over the project's lines.
+func (p projectSettings) variables(e trust.Environment) []string {
+	var env []string
+	for _, s := range p.overridden {
+		name, value := s.variable(e)
+		if pair := name + "=" + value; value != "" && !slices.Contains(env, pair) {
+			env = append(env, pair)
+		}
+	}
+	return env
+}
+
+// reportSettings prints the lines of the project by which clients miss the session.
+func (b *sandboxed) reportSettings(m mediation) {
+	if m.kind != unmediated {
+		b.settings = findSettings(b.dir)
+		for _, note := range b.settings.notes {
+			b.Infof("%s", note)
+		}
+	}
+}
