@@ -1,8 +1,11 @@
 package proxy
 
 import (
+	"bufio"
 	"crypto/tls"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -40,6 +43,7 @@ func TestADenialNamesTheConnectorOfItsHost(t *testing.T) {
 		"SNI":              {func() { w.shake("api.good.example", "evil.test", "x") }, ReasonAuthority},
 		"no trust":         {func() { w.shake("api.good.example", "api.good.example", "") }, ReasonTLSClient},
 		"no TLS":           {func() { w.shake("api.good.example", "-", "") }, ReasonNotTLS},
+		"SSH":              {func() { w.speakSSH("api.good.example") }, ReasonNotTLS},
 		"clear text":       {outside("GET http://api.good.example/v1/items HTTP/1.1\r\n" + host), spec403},
 		"https in clear":   {outside("GET https://api.good.example/v1/items HTTP/1.1\r\n" + host), ReasonScheme},
 		"framing in clear": {outside("POST http://api.good.example/ HTTP/1.1\r\nContent-Length: x\r\n" + host),
@@ -81,6 +85,26 @@ func (w *world) shake(host, name, roots string) {
 	cfg := &tls.Config{ServerName: name, MinVersion: tls.VersionTLS12, InsecureSkipVerify: roots != ""}
 	if tls.Client(conn, cfg).Handshake() == nil {
 		w.t.Errorf("TLS for %s in a tunnel to %s goes through", name, host)
+	}
+}
+
+// speakSSH begins SSH in a tunnel, as OpenSSH does, and reads what its user gets to see.
+func (w *world) speakSSH(host string) {
+	w.t.Helper()
+	conn := w.connect(host)
+	defer conn.Close()
+	fmt.Fprint(conn, "SSH-2.0-OpenSSH_9.2p1\r\n")
+	in := bufio.NewReader(conn)
+	version, err := in.ReadString('\n')
+	must(w.t, err)
+	var length uint32
+	must(w.t, binary.Read(in, binary.BigEndian, &length))
+	packet := make([]byte, length)
+	_, err = io.ReadFull(in, packet)
+	must(w.t, err)
+	if version != "SSH-2.0-aileron\r\n" || length%8 != 4 || packet[1] != 1 ||
+		!strings.Contains(string(packet), "git remote set-url origin https://"+host+"/") {
+		w.t.Errorf("the client gets %q and %q", version, packet)
 	}
 }
 

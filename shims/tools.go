@@ -120,6 +120,8 @@ Any other client, such as git, npm or curl, may send the same requests. Everythi
 sends passes Aileron, which adds credentials: there is none to find in here, and none to ask for.
 Any other request is refused with status 403, and JSON whose "message" says what to do next, unless the
 person who started this session lets others pass. Sending it again does not help.
+SSH does not leave this sandbox: use https:// URLs with git. Those of git@HOST: and ssh:// become https://
+where the host's repositories are allowed.
 This session: curl -H "Authorization: Bearer $AILERON_TOKEN" "$AILERON_API_URL/session"
 `
 

@@ -18,16 +18,17 @@ import (
 	"github.com/ALRubinger/aileron/internal/regular"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/spec"
 )
 
 // gitConfigFile is a sandbox's settings of git for all users and repositories. Those of a user and of a repository come
 // after it and win, which they would not do against GIT_AUTHOR_NAME or GIT_CONFIG_COUNT.
 const gitConfigFile = "/etc/aileron/gitconfig"
 
-// gitFile returns the settings with an identity that may be empty. The project may belong to another user than the
-// command's, which git refuses to use unless it is named safe.
-func gitFile(name, email string) sandbox.File {
-	text := "[include]\n\tpath = /etc/gitconfig\n[safe]\n\tdirectory = *\n"
+// gitFile returns the settings with an identity that may be empty, and hosts that are reached by HTTPS alone. The
+// project may belong to another user than the command's, which git refuses to use unless it is named safe.
+func gitFile(name, email string, hosts ...string) sandbox.File {
+	text := overHTTPS(hosts) + "[include]\n\tpath = /etc/gitconfig\n[safe]\n\tdirectory = *\n"
 	if name != "" || email != "" {
 		text += "[user]\n"
 	}
@@ -38,6 +39,42 @@ func gitFile(name, email string) sandbox.File {
 	}
 	return sandbox.File{Path: gitConfigFile, Mode: 0o644, Data: []byte(text)}
 }
+
+// overHTTPS returns settings that make git use HTTPS for a host, whatever a repository says: of rules for the same
+// beginning of a URL, git takes the first.
+func overHTTPS(hosts []string) string {
+	var text strings.Builder
+	for _, host := range hosts {
+		https := "https://" + host + "/"
+		fmt.Fprintf(&text, "[url %q]\n\tinsteadOf = %s\n\tpushInsteadOf = %s\n", https, https, https)
+		for _, form := range []string{"git@%s:", "%s:", "ssh://git@%s/", "ssh://%s/", "ssh://git@%s:22/", "git://%s/"} {
+			fmt.Fprintf(&text, "\tinsteadOf = "+form+"\n", host)
+		}
+	}
+	return text.String()
+}
+
+// gitHosts returns the hosts of which connectors allow repositories over HTTPS.
+func gitHosts(connectors []*spec.Connector) []string {
+	var hosts []string
+	for _, c := range connectors {
+		for _, t := range c.Tools {
+			for _, op := range t.Operations {
+				for _, h := range op.Hosts {
+					if h.Port == 443 && !h.Wildcard && (op.AnyPath() || strings.HasSuffix(op.Path.String(), "/info/refs")) {
+						hosts = append(hosts, h.Name)
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(hosts)
+	hosts = slices.Compact(hosts)
+	return hosts[:min(len(hosts), maxGitHosts)]
+}
+
+// maxGitHosts bounds the hosts in git's settings, which git reads with each command.
+const maxGitHosts = 256
 
 // keepReflogs adds to the settings what lets git gc work where worktrees are read-only: it would rewrite their reflogs,
 // fail, and leave that in .git/gc.log, which stops the host's own.

@@ -12,6 +12,7 @@ import (
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/spec"
 )
 
 // worktree returns a directory with a repository and a worktree of it, as git worktree add makes them.
@@ -203,5 +204,58 @@ func TestSettingsOfTheHostDoNotStopACommit(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); strings.TrimSpace(string(out)) != c.want {
 			t.Errorf("git config %s: %q, %v; want %q", c.args, out, err, c.want)
 		}
+	}
+}
+
+// A remote of SSH, and a rule of the repository that makes HTTPS into SSH, are HTTPS where a connector has the host.
+func TestSSHIsRewrittenWhereAConnectorHasTheHost(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("there is no git: ", err)
+	}
+	connector := &spec.Connector{}
+	for _, path := range []string{"/{owner}/{repo}/info/refs", "/api"} {
+		template := must.Get(spec.ParseTemplate(path))(t)
+		host := spec.HostPattern{Name: map[string]string{"/api": "api.test"}[path], Port: 443}
+		if host.Name == "" {
+			host.Name = "github.com"
+		}
+		connector.Tools = append(connector.Tools,
+			spec.Tool{Operations: []*spec.Operation{{Path: template, Hosts: []spec.HostPattern{host}}}})
+	}
+	hosts := gitHosts([]*spec.Connector{connector})
+	if !slices.Equal(hosts, []string{"github.com"}) {
+		t.Fatalf("the hosts of repositories: %q", hosts)
+	}
+	dir := t.TempDir()
+	system := filepath.Join(dir, "system")
+	write(t, system, string(gitFile("", "", hosts...).Data))
+	run := func(args ...string) string {
+		cmd := exec.Command(git, args...)
+		cmd.Env = []string{"GIT_CONFIG_SYSTEM=" + system, "HOME=" + dir, "PATH=" + os.Getenv("PATH")}
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	run("init", "-q")
+	run("config", "url.git@github.com:.insteadOf", "https://github.com/")
+	run("config", "url.ssh://git@github.com/.pushInsteadOf", "https://github.com/")
+	for i, url := range []string{"git@github.com:acme/tool.git", "github.com:acme/tool.git",
+		"ssh://git@github.com/acme/tool.git", "ssh://github.com/acme/tool.git",
+		"ssh://git@github.com:22/acme/tool.git", "git://github.com/acme/tool.git", "https://github.com/acme/tool.git"} {
+		name := fmt.Sprint("r", i)
+		run("remote", "add", name, url)
+		for _, args := range [][]string{{"get-url", name}, {"get-url", "--push", name}} {
+			if got := run(append([]string{"remote"}, args...)...); got != "https://github.com/acme/tool.git" {
+				t.Errorf("%s of %s is %s", args, url, got)
+			}
+		}
+	}
+	run("remote", "add", "other", "git@other.test:acme/tool.git")
+	if got := run("remote", "get-url", "other"); got != "git@other.test:acme/tool.git" {
+		t.Errorf("of another host: %s", got)
 	}
 }

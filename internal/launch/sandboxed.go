@@ -270,7 +270,11 @@ func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
 	b.addZone(&u, hostZone(os.Getenv("TZ"), "/"))
 	facts := b.git()
 	u.Defaults = append(u.Defaults, gitVariables(facts, m.proxyURL)...)
-	settings := gitFile(facts.name, facts.email)
+	var hosts []string
+	if m.kind != unmediated { // with a network, SSH is as good
+		hosts = gitHosts(b.session.Connectors())
+	}
+	settings := gitFile(facts.name, facts.email, hosts...)
 	if len(b.layout.Others) > 0 {
 		settings = keepReflogs(settings)
 	}

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -61,6 +62,8 @@ func (f *Front) serveTunnel(client net.Conn, h *tunnel) {
 	switch {
 	case first[0] == tlsHandshake:
 		f.serveTLS(ctx, conn, h)
+	case bytes.HasPrefix(buf[:n], []byte(sshVersion)):
+		f.rejectSSH(conn, h.at)
 	case h.at.Authority.Port == 443 || first[0] < 'A' || first[0] > 'Z':
 		f.rejectTunnel(h.at, proxy.ReasonNotTLS.Deny("the client speaks neither TLS nor HTTP in its tunnel"))
 	default:
