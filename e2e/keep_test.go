@@ -62,6 +62,9 @@ func TestAnAgentGoesOnWhereItWas(t *testing.T) {
 
 func goesOn(t *testing.T, engine, name string, c conversation) {
 	harness.PodmanIsEnough(t, engine)
+	if name != "claude" {
+		harness.Turn(t)
+	}
 	harness.NeedEngine(t, engine)
 	recipes.Need(t, engine, recipes.Agent(name))
 	u := newUser(t, stub.Script{Command: uses}, c.connector, "github", "echo")

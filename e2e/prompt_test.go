@@ -97,6 +97,9 @@ func TestAgentsStartAtTheirPrompt(t *testing.T) {
 
 func startsAtItsPrompt(t *testing.T, engine, name string, a interactive) {
 	harness.PodmanIsEnough(t, engine)
+	if name != "claude" {
+		harness.Turn(t)
+	}
 	harness.NeedEngine(t, engine)
 	recipes.Need(t, engine, recipes.Agent(name))
 	u := newUser(t, stub.Script{}, a.connector)

@@ -60,6 +60,9 @@ func engines(t *testing.T, test func(t *testing.T, e *sandbox.Engine)) {
 	for _, kind := range []string{"podman", "docker"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
+			if kind == "docker" {
+				harness.Turn(t)
+			}
 			e, err := sandbox.Find(t.Context(), kind, engine.Patience{})
 			if err != nil {
 				if os.Getenv("CI") != "" {

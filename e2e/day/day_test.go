@@ -49,8 +49,9 @@ func TestADayFromSetupToAPushedCommit(t *testing.T) {
 	for name, c := range cells {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if name != "claude on docker" {
+			if name != "claude" && name != "claude on docker" {
 				harness.PodmanIsEnough(t, c.engine)
+				harness.Turn(t)
 			}
 			p := newPerson(t, c, readFile(t, "testdata/work.sh"))
 			p.setUp("--github-graphql")

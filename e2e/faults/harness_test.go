@@ -70,6 +70,7 @@ var bound = sync.OnceValues(func() (string, error) {
 func newUser(t *testing.T, engine string) *user {
 	t.Helper()
 	harness.PodmanIsEnough(t, engine)
+	harness.Turn(t)
 	if engine == "docker" {
 		docker.need(t)
 	} else {

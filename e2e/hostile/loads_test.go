@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // over is the most, in MiB, that a process may take beyond what it takes idle.
@@ -301,6 +303,7 @@ func TestHostileLoadsStayWithinTheBudget(t *testing.T) {
 	for _, l := range loads() {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
+			harness.Turn(t)
 			s := newSession(t)
 			good := newHonest(t, s)
 			good.round()

@@ -93,6 +93,7 @@ type person struct {
 
 func newPerson(t *testing.T, engine string) *person {
 	t.Helper()
+	harness.Turn(t)
 	dir, err := os.MkdirTemp("", "images-home-") // short: socket paths are bounded
 	if err != nil {
 		t.Fatal(err)

@@ -85,14 +85,15 @@ var shares = map[string]int{"image": 3, "browsers": 2, "few": 1}
 func (p *person) drive(images map[string]string, flags, only []string) map[string][]result {
 	p.t.Helper()
 	results := map[string][]result{}
+	turn, turns := harness.TurnOf()
 	var running sync.WaitGroup
 	for name, image := range images {
 		of := make([]result, shares[name])
 		results[name] = of
 		for i := range of {
 			running.Go(func() {
-				of[i] = p.box(image, flags,
-					append([]string{"python3", "driver.py", name, fmt.Sprintf("%d/%d", i, len(of))}, only...)...)
+				of[i] = p.box(image, flags, append([]string{"python3", "driver.py", name,
+					fmt.Sprintf("%d/%d", i*turns+turn, len(of)*turns)}, only...)...)
 			})
 		}
 	}
@@ -135,6 +136,8 @@ func runMatrix(t *testing.T, engine string, names ...string) []cell {
 		t.Fatal("the driver ran nothing")
 	}
 	rows := p.proxied()
+	_, turns := harness.TurnOf()
+	partial := turns > 1
 	for i := range cells {
 		cells[i].trouble = p.judge(cells[i], rows)
 		known, reason := knownTo(cells[i])
@@ -151,7 +154,7 @@ func runMatrix(t *testing.T, engine string, names ...string) []cell {
 	for at := range p.origin.authorities() {
 		host, _, _ := strings.Cut(at, ":")
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(rows)),
-			func(path string) bool { return strings.HasPrefix(path, host+"/") }) && only == nil && names[0] == "image" {
+			func(path string) bool { return strings.HasPrefix(path, host+"/") }) && only == nil && !partial && names[0] == "image" {
 			t.Errorf("the audit log has no row of %s", host)
 		}
 	}

@@ -84,6 +84,7 @@ type person struct {
 func newPerson(t testing.TB, engine string) *person {
 	t.Helper()
 	harness.PodmanIsEnough(t, engine)
+	harness.Turn(t)
 	harness.NeedEngine(t, engine)
 	return personOf(t, engine)
 }

@@ -146,6 +146,7 @@ func newHost(t *testing.T) *host {
 // newUser returns a host for a test that changes the user's own stores only.
 func newUser(t *testing.T) *host {
 	t.Helper()
+	harness.Turn(t)
 	for _, tool := range []string{"certutil", "update-ca-certificates", "keytool"} {
 		if !harness.Has(t, tool) {
 			t.Skipf("%s is not installed: scripts/prepare --tests installs it where it may", tool)

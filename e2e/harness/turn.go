@@ -1,0 +1,32 @@
+package harness
+
+import (
+	"fmt"
+	"hash/fnv"
+	"os"
+	"testing"
+)
+
+// Turn skips a test, or a part of one, that is one of many of a kind and takes long, when another run is to make it:
+// `just test` makes a quarter of these, which the commit's hash chooses (AILERON_TEST_TURN, K/N), and `just whole` all.
+func Turn(t testing.TB) {
+	t.Helper()
+	k, n := TurnOf()
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(t.Name()))
+	if int(h.Sum32()%uint32(n)) != k { //nolint:gosec // n is small
+		t.Skipf("one of many of its kind, of which each commit's run makes one in %d: just whole", n)
+	}
+}
+
+// TurnOf returns which part of how many this run makes: 0 of 1 where it makes all.
+func TurnOf() (k, n int) {
+	text := os.Getenv("AILERON_TEST_TURN")
+	if text == "" {
+		return 0, 1
+	}
+	if _, err := fmt.Sscanf(text, "%d/%d", &k, &n); err != nil || k < 0 || k >= n {
+		panic(fmt.Sprintf("AILERON_TEST_TURN is K/N with K from 0 to N-1, not %q", text))
+	}
+	return k, n
+}
