@@ -13,6 +13,7 @@ import (
 
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/imagefs"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
 // An image that was looked into once is not asked for again: the engine of this
@@ -85,7 +86,16 @@ func TestACommandBelowAMountIsNotTheImages(t *testing.T) {
 	if got := find("/tmp/true"); got != "" {
 		t.Errorf("below what the engine mounts, the image's command is %q", got)
 	}
+	b.covers = []Cover{{Source: "/x", Path: ".git/hooks"}, {Source: "/x", Path: "/srv/repo/.git"}}
+	b.Spec.Mounts = []engine.Mount{{Source: "/x", Target: "/srv/data"}}
+	if got := find("/usr/bin/true"); got != "/usr/bin/true" {
+		t.Errorf("beside what is mounted elsewhere, the image's command is %q", got)
+	}
 	b.covers = []Cover{{Source: "/x", Path: "/usr/bin"}}
+	if got := find("/usr/bin/true"); got != "" {
+		t.Errorf("below a cover, the image's command is %q", got)
+	}
+	b.covers, b.Spec.Mounts = nil, []engine.Mount{{Source: "/x", Target: "/usr"}}
 	if got := find("/usr/bin/true"); got != "" {
 		t.Errorf("below a mount, the image's command is %q", got)
 	}

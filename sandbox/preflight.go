@@ -290,8 +290,14 @@ func (e *Engine) findCommand(ctx context.Context, b box, id, name, dirs string) 
 // a command, by what is known of its files; "" if there is none, or where
 // something else may lie over them: then the sandbox itself is asked.
 func (e *Engine) commandInImage(ctx context.Context, b box, places []string) string {
-	if len(b.Spec.Mounts) > 0 || len(b.covers) > 0 {
-		return ""
+	over := append(Mounted(), b.places()...)
+	for _, m := range b.Spec.Mounts {
+		over = append(over, m.Target)
+	}
+	for _, c := range b.covers {
+		if path.IsAbs(c.Path) { // the others are in the project
+			over = append(over, c.Path)
+		}
 	}
 	image, err := e.OpenImage(ctx, b.Image)
 	if err != nil {
@@ -299,7 +305,7 @@ func (e *Engine) commandInImage(ctx context.Context, b box, places []string) str
 	}
 	defer image.Close()
 	for _, place := range places {
-		if !path.IsAbs(place) || lying(append(Mounted(), b.places()...), path.Clean(place)) {
+		if !path.IsAbs(place) || lying(over, path.Clean(place)) {
 			return ""
 		}
 		info, err := image.Ask(strings.TrimPrefix(path.Clean(place), "/"))
