@@ -154,7 +154,8 @@ func runMatrix(t *testing.T, engine string, names ...string) []cell {
 	for at := range p.origin.authorities() {
 		host, _, _ := strings.Cut(at, ":")
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(rows)),
-			func(path string) bool { return strings.HasPrefix(path, host+"/") }) && only == nil && !partial && names[0] == "image" {
+			func(path string) bool { return strings.HasPrefix(path, host+"/") }) &&
+			only == nil && !partial && names[0] == "image" {
 			t.Errorf("the audit log has no row of %s", host)
 		}
 	}
