@@ -41,6 +41,10 @@ func (op *Operation) readCredential(n node) {
 		if h.Port == 80 {
 			n.diags.add(n.item("hosts", i), "port 80 is in clear, and this operation has a credential")
 		}
+		if strings.Contains(h.Name, "_") {
+			n.diags.add(n.item("hosts", i), "no certificate is issued for a name with an underscore, and this operation has "+
+				"a credential")
+		}
 		if h.Wildcard && !n.flag("wildcard_credential") {
 			n.diags.add(n.item("hosts", i), "a wildcard host gets a credential only with \"wildcard_credential\": true")
 		}

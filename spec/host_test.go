@@ -33,7 +33,7 @@ func TestHostsThatASpecMayNotName(t *testing.T) {
 		"x.example:0", "x.example:99999", "x.example:", "x.example:+443", "x.example:0443",
 		"127.0.0.1", "127.1", "0x7f.0.0.1", "2130706433", "169.254.169.254", "[::1]", "::1",
 		"localhost", "a.localhost", "host.docker.internal", "aileron.internal", "printer.local",
-		"x.test.", ".x.test", "x..test", "-x.test", "x-.test", "x_y.test", "x.test#", "x.test?", "x.test ",
+		"x.test..", ".x.test", "x..test", "-x.test", "x-.test", "x.test#", "x.test?", "x.test ",
 		"*.*.test", "a.*.test", "x*.test", "аpi.test", "ß.test",
 		strings.Repeat("a", 64) + ".test", strings.Repeat("a.", 130) + "test",
 	} {
@@ -44,6 +44,7 @@ func TestHostsThatASpecMayNotName(t *testing.T) {
 	for s, want := range map[string]string{
 		"X.Test": "x.test:443", "x.test:8443": "x.test:8443", "*.X.test": "*.x.test:443",
 		"xn--pi-7ia.test": "xn--pi-7ia.test:443", "a1.2b.test:80": "a1.2b.test:80",
+		"x.test.": "x.test:443", "x.test.:80": "x.test:80", "*.x.test.": "*.x.test:443", "my_x._y.test": "my_x._y.test:443",
 	} {
 		if h, err := ParseHost(s); err != nil || h.String() != want {
 			t.Errorf("ParseHost(%q) = %v, %v, want %s", s, h, err, want)

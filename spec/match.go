@@ -90,6 +90,9 @@ func (ix *Index) MatchOperation(op *Operation, t Target) (Match, *NoMatch) {
 	if !slices.ContainsFunc(op.Hosts, func(h HostPattern) bool { return h.covers(t.Host, t.Port) }) {
 		return Match{}, ix.noHost(t)
 	}
+	if op.Injection != nil && strings.Contains(t.Host, "_") { // that a wildcard covers
+		return Match{}, ix.noHost(t)
+	}
 	if t.Scheme != "https" && (op.Injection != nil || t.Port == 443 || t.Scheme != "http") {
 		return Match{}, noClear(t)
 	}

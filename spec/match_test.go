@@ -391,3 +391,21 @@ func TestADeniedRequestIsAttributedToTheNearestConnector(t *testing.T) {
 		}
 	}
 }
+
+// Neither by its name nor under a wildcard.
+func TestNoCredentialGoesToAHostWithAnUnderscore(t *testing.T) {
+	_, err := Parse([]byte(`{"schema_version": "aileron.connector.v1",
+		"connector": {"fqn": "github://a/b", "version": "1.0.0"},
+		"tools": [{"name": "t", "operations": [{"name": "o", "method": "GET", "path": "/a", "hosts": ["my_x.b.test"],
+		"credential": "bearer"}]}]}`))
+	if err == nil || !strings.Contains(err.Error(), "underscore") {
+		t.Errorf("a credential for my_x.b.test: %v", err)
+	}
+	ix := index(t, connector(t, "github://a/b", "GET *.b.test/a bearer wild", "GET my_open.b.test/a"))
+	for request, want := range map[string]bool{"GET https://x.b.test:443/a": true, "GET https://my_x.b.test:443/a": false,
+		"GET https://my_open.b.test:443/a": true} {
+		if m, no := ix.Match(target(request)); (no == nil) != want {
+			t.Errorf("%s: %+v, %v", request, m, no)
+		}
+	}
+}

@@ -140,7 +140,7 @@ var (
 	errNameLength   = errors.New("it is empty or longer than 253 bytes")
 	errLabelLength  = errors.New("it has an empty label, or one of more than 63 bytes")
 	errLabelHyphen  = errors.New("it has a label that begins or ends with a hyphen")
-	errNameByte     = errors.New("it has a character other than a letter, a digit, a hyphen or a dot")
+	errNameByte     = errors.New("it has a character other than a letter, a digit, a hyphen, an underscore or a dot")
 	errNameIsNumber = errors.New("it ends in a number, which resolvers may read as an address")
 )
 
@@ -148,8 +148,9 @@ var (
 //
 // It accepts the names of RFC 1123 section 2.1: labels of letters, digits and
 // inner hyphens, each of 1 to 63 bytes, 253 bytes in all. One label is a name.
-// A dot at the end is refused: a caller that reads the wire form of DNS removes
-// it first. An internationalised name is written in its A-label form of RFC
+// Underscores are letters, as they are to DNS and TLS: buckets and previews have
+// them. A dot at the end, as DNS writes a full name, is no part of the canonical
+// form: both are the same host. An internationalised name is written in its A-label form of RFC
 // 5890 (xn--…): a Unicode name is refused, as two programs may map it to two
 // names.
 //
@@ -160,6 +161,7 @@ var (
 //
 // An error states which rule s breaks and does not contain s.
 func ParseName(s string) (string, error) {
+	s = strings.TrimSuffix(s, ".")
 	if s == "" || len(s) > maxName {
 		return "", errNameLength
 	}
@@ -186,7 +188,7 @@ func checkLabel(label string) error {
 		return errLabelHyphen
 	}
 	for _, c := range []byte(label) {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
 			return errNameByte
 		}
 	}

@@ -48,11 +48,6 @@ func TestNamesHaveOneReading(t *testing.T) {
 			t.Errorf("ParseName(%q) = %q, want an error: it is an address", address, name)
 		}
 	}
-	for _, s := range []string{"api.example.", "printer."} {
-		if a, err := hostport.Parse(s, 443); err == nil {
-			t.Errorf("Parse(%q) = %v, want an error: it has a dot at the end", s, a)
-		}
-	}
 }
 
 func TestAddressesHaveOneReading(t *testing.T) {

@@ -227,10 +227,10 @@ func (n *names) name(addr netip.Addr) (string, bool) {
 	return n.all[i], true
 }
 
-// plainName returns the form of a DNS name, with the dot at its end, that the
-// proxy accepts in a CONNECT, and false for a name that no HTTP authority can be.
+// plainName returns the form of a DNS name, which has a dot at its end, that an
+// authority has, and false for a name that no HTTP authority can be.
 func plainName(s string) (string, bool) {
-	name, err := hostport.ParseName(strings.TrimSuffix(s, "."))
+	name, err := hostport.ParseName(s)
 	return name, err == nil
 }
 

@@ -79,7 +79,7 @@ func TestWhatIsNoAddressIsEmpty(t *testing.T) {
 func TestNamesThatNoAuthorityCanBeDoNotExist(t *testing.T) {
 	n := newNames()
 	for _, name := range []string{
-		".", "_dmarc.example.", "-a.example.", "a-.example.", "a b.example.", "1.2.3.4.", "127.1.", "x.0x7f.",
+		".", "-a.example.", "a-.example.", "a b.example.", "1.2.3.4.", "127.1.", "x.0x7f.",
 		"ä.example.", "a@b.example.", "a\r\nhost.example.", "a/b.example.",
 	} {
 		m := parse(t, n.answer(query(t, name, dnsmessage.TypeA)))
@@ -244,7 +244,7 @@ func TestQueriedNamesFollowTheOneRule(t *testing.T) {
 	for _, c := range hosttest.Cases {
 		t.Run(c.Why, func(t *testing.T) {
 			// DNS writes a name with a dot at its end.
-			if name, ok := plainName(c.Host + "."); name != c.Name || ok != (c.Name != "") {
+			if name, ok := plainName(strings.TrimSuffix(c.Host, ".") + "."); name != c.Name || ok != (c.Name != "") {
 				t.Errorf("plainName(%q) = %q, %v, want %q", c.Host+".", name, ok, c.Name)
 			}
 		})

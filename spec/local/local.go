@@ -24,10 +24,9 @@ import (
 const SessionFQN spec.FQN = "local://session/allow"
 
 // FQN returns the name of the connector of a host, which is "host" or
-// "host:port". That of *.host is another one than that of host.
+// "host:port". No two hosts have one name.
 func FQN(host string) spec.FQN {
-	// No host name has an underscore.
-	return spec.FQN("local://allowed/" + strings.NewReplacer("*.", "any_", ":", "_").Replace(host))
+	return spec.FQN("local://allowed/" + strings.NewReplacer("*.", "any_", ":", "_", "_", "__").Replace(host))
 }
 
 // Operation is a request that is allowed. Without method and path it is every

@@ -96,3 +96,17 @@ func TestHostsOfASessionAreAllowedAsTheyAre(t *testing.T) {
 		}
 	}
 }
+
+func TestNoTwoHostsHaveOneConnector(t *testing.T) {
+	hosts := map[spec.FQN]string{}
+	for _, host := range []string{"*.b.example", "any_b.example", "any.b.example", "a.example_80", "a.example:80",
+		"a.example__80", "a.example_:80"} {
+		if other, taken := hosts[FQN(host)]; taken {
+			t.Errorf("%s and %s are both %s", host, other, FQN(host))
+		}
+		hosts[FQN(host)] = host
+		if _, err := (Connector{Host: host, Version: "1.0.0", Operations: []Operation{{}}}).Load(); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}
