@@ -155,6 +155,11 @@ func denyUpstream(host string, err error, safe bool) *Denial {
 			"or to set proxy below [upstream] in config.toml."}
 	case e.Kind == upstream.AddressDenied:
 		d.Requested = "network:" + e.Host
+		if e.Range.IsValid() {
+			d.Message += "; the resolver of this host answers every name with such an address, as local proxies do"
+			d.advice = &advice{false, "Do not retry: ask the user whether to allow them, with allow_ranges = [\"" +
+				e.Range.String() + "\"] below [upstream] in config.toml."}
+		}
 	case e.Kind == upstream.Canceled && e.Sent: // what was sent cannot be taken back
 		d.Reason = ReasonUndelivered
 	}

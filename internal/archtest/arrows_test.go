@@ -86,6 +86,7 @@ var arrows = []arrow{
 	{"cmd/aileron/...", "internal/trust", "sandbox check reports why an image cannot trust a session"},
 	{"cmd/aileron/...", "internal/unlock", "finds the vault's passphrase"},
 	{"cmd/aileron/...", "proxy", "spec match asks what the proxy would decide"},
+	{"cmd/aileron/...", "proxy/address", "which ranges a user may allow"},
 	{"cmd/aileron/...", "proxy/upstream", "sets how upstreams are reached"},
 	{"cmd/aileron/...", "sandbox", "checks and builds images, and removes leftovers"},
 	{"cmd/aileron/...", "sandbox/agents", "the command, image and settings of an agent"},

@@ -70,6 +70,7 @@ func started(agent, mode object) object {
 		"connectors": "The connectors of --connector.", "allow": "The hosts of --allow.", "mounts": "The mounts.",
 		"env": "The names of variables.", "ports": "The published ports.", "tunnel": "Hosts that are not decrypted.",
 		"resolve":        "Upstreams at an address of the user's, as HOST:PORT:ADDR.",
+		"allow_ranges":   "Special addresses that could be dialled.",
 		"no_proxy":       "The hosts that were reached without the upstream proxy.",
 		"project_widens": "What a person agreed to in the project's file.",
 	} {

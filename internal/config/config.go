@@ -36,6 +36,8 @@ type Config struct {
 		CA      string   `toml:"ca"`      // file of extra roots
 		Proxy   string   `toml:"proxy"`   // http://…, https://…, socks5://… or socks5h://…
 		NoProxy []string `toml:"no_proxy"`
+
+		AllowRanges []string `toml:"allow_ranges"` // CIDR
 	} `toml:"upstream"`
 	Sources Sources  `toml:"sources"`
 	Tunnel  []string `toml:"tunnel"` // HOST or HOST:PORT, not decrypted
@@ -131,6 +133,16 @@ func Read(home string) (Config, error) {
 		return Config{}, hint.New(fmt.Errorf("read %s: %w", path, err), "leave the key out to get its default")
 	}
 	return c, nil
+}
+
+// HostProxy returns the variable of this process's environment that names a proxy for https, or "".
+func HostProxy() string {
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
+		if os.Getenv(name) != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // newestFormat is the newest format of config.toml that this aileron knows.

@@ -168,7 +168,7 @@ func (o Options) addTo(fields map[string]any) {
 	}
 	for name, values := range map[string][]string{
 		"allow": o.Allow, "mounts": o.Shared.Mounts, "env": o.Shared.Variables, "ports": o.Shared.Ports,
-		"tunnel": o.Config.Tunnel, "resolve": o.resolved(), "no_proxy": o.Upstream.NoProxy,
+		"tunnel": o.Config.Tunnel, "resolve": o.resolved(), "no_proxy": o.Upstream.NoProxy, "allow_ranges": o.allowedRanges(),
 		"project_widens": o.Project.Widens,
 	} {
 		addNamed(fields, name, values)
@@ -193,6 +193,14 @@ func addNamed(fields map[string]any, name string, values []string) {
 	if len(values) > maxNamed {
 		fields[name+"_total"] = len(values)
 	}
+}
+
+// allowedRanges returns the special addresses that may be dialled.
+func (o Options) allowedRanges() (all []string) {
+	for _, p := range o.Upstream.Ranges {
+		all = append(all, p.String())
+	}
+	return all
 }
 
 // resolved returns the hosts that are reached at an address of the user's, as HOST:PORT:ADDR.

@@ -1,7 +1,9 @@
 // Package address classifies IP addresses by whether the proxy may dial them.
 // [Classify] returns a [Class]: public, which the IANA special-purpose registries
 // leave to the public Internet, or the reason why not. This machine, its networks,
-// metadata services and addresses that embed another address are not public.
+// metadata services and addresses that embed another address are not public. A
+// [Network] is what is known of the network of this host: [Network.Classify] judges
+// an address that NAT64 translates by the IPv4 address in it.
 //
 //	if class := address.Classify(addr); !class.Public {
 //		return fmt.Errorf("dial: %s address", class.Reason)
@@ -27,8 +29,10 @@ var special string
 
 // Class is the class of an address. The zero value is not public.
 type Class struct {
-	Public bool
-	Reason string // "" when public
+	Public  bool
+	Reason  string       // "" when public
+	Block   netip.Prefix // of the registries; not valid when public, or of none
+	Allowed bool         // public because of the user's ranges alone
 }
 
 type block struct {
@@ -49,9 +53,12 @@ var blocks = sync.OnceValue(func() []block {
 	return all
 })
 
-// Classify returns the class of addr. IPv4 in IPv6 (RFC 4291 section 2.5.5.2) has
+// Classify returns the class of addr where nothing is known of the network.
+func Classify(addr netip.Addr) Class { return Network{}.Classify(addr) }
+
+// classify returns the class of addr by the registries. IPv4 in IPv6 (RFC 4291 section 2.5.5.2) has
 // the class of the IPv4 address; an address with a zone is never public.
-func Classify(addr netip.Addr) Class {
+func classify(addr netip.Addr) Class {
 	if !addr.IsValid() {
 		return Class{Reason: "invalid"}
 	}
@@ -61,7 +68,7 @@ func Classify(addr netip.Addr) Class {
 	addr = addr.Unmap()
 	for _, b := range blocks() {
 		if b.prefix.Contains(addr) {
-			return Class{Reason: b.reason}
+			return Class{Reason: b.reason, Block: b.prefix}
 		}
 	}
 	// ISATAP (RFC 5214 section 6.1) hides an IPv4 address in any prefix.

@@ -18,6 +18,10 @@ import (
 func (c *Client) classify(ctx context.Context, host string, err error, a *attempt) *Error {
 	e := &Error{Host: host}
 	e.Kind, e.Detail = kindOf(ctx, err, a)
+	var denied *addressError
+	if errors.As(err, &denied) {
+		e.Range = denied.block
+	}
 	if e.Kind.unreached() && (a == nil || a.conn == nil) {
 		e.Unused = c.opts.UnusedProxy
 	}

@@ -55,6 +55,9 @@ type Options struct {
 	// UnusedProxy is the variable of the host's environment that names a proxy, if none is used: for [Error].Unused.
 	UnusedProxy string
 
+	// Ranges are special addresses that may be dialled all the same, see [address.ParseRange].
+	Ranges []netip.Prefix
+
 	Dial           time.Duration // of name, connection and TLS, each; default 10 s
 	ResponseHeader time.Duration // from the end of a request to the head of its response; 0: as long as the client waits
 	Stall          time.Duration // for the host to take a piece of a body, or to go on with a head; default 60 s
@@ -82,6 +85,7 @@ type Client struct {
 	byProxy  func(hostport string) bool
 	identity [32]byte // makes the keys of this client its own
 	versions alpnCache
+	surveys  surveys
 	closings tasks // connections that are being closed
 	uploads  tasks // request bodies on their way over HTTP/1.1
 

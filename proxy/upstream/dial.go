@@ -14,7 +14,10 @@ import (
 
 // addressError is returned for a name that leads to no address that may be
 // dialled. class is that of an address, never the address itself.
-type addressError struct{ class string }
+type addressError struct {
+	class string
+	block netip.Prefix // from which the resolver answers every name; not valid: it does not
+}
 
 // Error implements error.
 func (e *addressError) Error() string { return "dial upstream: " + e.class + " address" }
@@ -81,7 +84,7 @@ func (c *Client) connect(ctx context.Context, hostport string) (net.Conn, error)
 	byProxy := c.byProxy(hostport)
 	if byProxy && c.opts.Proxy.Scheme != "socks5" {
 		if addr, err := netip.ParseAddr(host); err == nil {
-			if class := address.Classify(addr.Unmap()); !class.Public {
+			if class := judge(c.network(ctx, []netip.Addr{addr}), addr); !class.Public {
 				return nil, &addressError{class: class.Reason}
 			}
 		}
@@ -109,7 +112,7 @@ func (c *Client) dialAddress(ctx context.Context, byProxy bool, at string) (net.
 	if byProxy {
 		return c.dialProxy(ctx, at)
 	}
-	return (&net.Dialer{ControlContext: denyPrivate}).DialContext(ctx, "tcp", at)
+	return (&net.Dialer{ControlContext: c.denyPrivate}).DialContext(ctx, "tcp", at)
 }
 
 // addresses returns the public addresses of a name, or an addressError.
@@ -124,30 +127,45 @@ func (c *Client) addresses(ctx context.Context, host string) ([]netip.Addr, erro
 			return nil, fmt.Errorf("resolve upstream: %w", err)
 		}
 	}
+	found = found[:min(len(found), maxAddresses)]
+	network := c.network(ctx, found)
 	var public []netip.Addr
-	denied := "no"
-	for _, addr := range found[:min(len(found), maxAddresses)] {
+	denied := address.Class{Reason: "no"}
+	for _, addr := range found {
 		addr = addr.Unmap()
-		if class := address.Classify(addr); class.Public {
+		if class := judge(network, addr); class.Public {
 			public = append(public, addr)
 		} else {
-			denied = class.Reason
+			denied = class
 		}
 	}
 	if len(public) == 0 {
-		return nil, &addressError{class: denied}
+		return nil, c.denyAddress(ctx, denied)
 	}
 	return public, nil
 }
 
+// denyAddress returns the error of a name that leads to addresses of a class alone. It asks whether all names do where
+// that is known of networks, and where a user may allow it.
+func (c *Client) denyAddress(ctx context.Context, class address.Class) error {
+	denied := &addressError{class: class.Reason}
+	switch class.Reason {
+	case "shared", "benchmarking", "reserved", "unique-local":
+		if s, err := c.Survey(ctx); err == nil && s.Fake == class.Block {
+			denied.block = class.Block
+		}
+	}
+	return denied
+}
+
 // denyPrivate is the dialer's last check before connect(2): the address that the
 // kernel gets is public, whatever happened above.
-func denyPrivate(_ context.Context, _, addr string, _ syscall.RawConn) error {
+func (c *Client) denyPrivate(ctx context.Context, _, addr string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(addr)
 	if err != nil {
 		return &addressError{class: "unreadable"}
 	}
-	if class := address.Classify(ap.Addr()); !class.Public {
+	if class := judge(c.network(ctx, []netip.Addr{ap.Addr()}), ap.Addr()); !class.Public {
 		return &addressError{class: class.Reason}
 	}
 	return nil

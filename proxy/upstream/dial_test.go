@@ -27,15 +27,17 @@ func TestTheAddressThatWasResolvedIsChecked(t *testing.T) {
 }
 
 func TestTheAddressThatIsDialledIsChecked(t *testing.T) {
+	u, err := New(Options{})
+	must(t, err)
 	for _, at := range []string{
 		"127.0.0.1:443", "10.1.2.3:443", "[::1]:443", "[::ffff:169.254.169.254]:443", "[fe80::1%lo]:443", "nonsense",
 	} {
 		var refused *addressError
-		if err := denyPrivate(t.Context(), "tcp", at, nil); !errors.As(err, &refused) {
+		if err := u.denyPrivate(t.Context(), "tcp", at, nil); !errors.As(err, &refused) {
 			t.Errorf("%s: %v, want an addressError", at, err)
 		}
 	}
-	if err := denyPrivate(t.Context(), "tcp", "93.184.215.14:443", nil); err != nil {
+	if err := u.denyPrivate(t.Context(), "tcp", "93.184.215.14:443", nil); err != nil {
 		t.Errorf("a public address: %v", err)
 	}
 }

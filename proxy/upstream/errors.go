@@ -1,5 +1,7 @@
 package upstream
 
+import "net/netip"
+
 // Kind is why a request got no response. The zero value is Broken.
 type Kind int
 
@@ -90,7 +92,10 @@ type Error struct {
 	Detail string // more about some kinds; no byte of what the host sent
 	Sent   bool   // bytes of the request may have arrived
 	Unused string // Options.UnusedProxy, where the host was not reached at all; "": it was, or none is unused
-	Err    error  // of RequestBody; nil for every other kind
+	// Range is the block from which the resolver answers every name, where the address is denied for it; else it is not
+	// valid. The user may allow it: Options.Ranges.
+	Range netip.Prefix
+	Err   error // of RequestBody; nil for every other kind
 }
 
 // Error implements error.

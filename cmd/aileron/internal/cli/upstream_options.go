@@ -17,6 +17,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hostport"
+	"github.com/ALRubinger/aileron/proxy/address"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 )
 
@@ -52,6 +53,14 @@ func (o *UpstreamOptions) Upstream(c config.Config) (upstream.Options, error) {
 		pins[at] = to
 	}
 	up.Resolve = pins
+	for _, text := range c.Upstream.AllowRanges {
+		p, err := address.ParseRange(text)
+		if err != nil {
+			return up, hint.New(fmt.Errorf("read config.toml: upstream.allow_ranges has %q: %w", text, err),
+				"docs/networks.md lists the ranges that may be allowed; --resolve allows one address")
+		}
+		up.Ranges = append(up.Ranges, p)
+	}
 	ca := cmp.Or(o.UpstreamCA, c.Upstream.CA)
 	if ca != "" {
 		pem, err := ReadBounded(ca, 16<<20)
@@ -85,19 +94,9 @@ func (o *UpstreamOptions) Upstream(c config.Config) (upstream.Options, error) {
 		}
 		up.Proxy, up.NoProxy = u, c.Upstream.NoProxy
 	} else {
-		up.UnusedProxy = UnusedProxy()
+		up.UnusedProxy = config.HostProxy()
 	}
 	return up, nil
-}
-
-// UnusedProxy returns the variable of this process's environment that names a proxy for https, or "".
-func UnusedProxy() string {
-	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
-		if os.Getenv(name) != "" {
-			return name
-		}
-	}
-	return ""
 }
 
 // ParseResolve reads curl's HOST:PORT:ADDR, where ADDR is an IP, bracketed
