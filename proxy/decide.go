@@ -72,7 +72,7 @@ func Decide(q Question) Decision {
 	switch {
 	case !named && q.Passthrough:
 		return q.judge(Decision{Verdict: Passthrough, Target: t})
-	case named && doubt != "" && !(no == nil && m.Operation.AnyPath()):
+	case named && doubt != "" && !(no == nil && (m.Operation.AnyPath() || m.HasEscapedSlash() && isPlainButSlashes(t))):
 		return Denied(ReasonMalformed.Deny("%s", doubt))
 	case no != nil:
 		return Denied(DenyNoMatch(no, q.Upgrade))

@@ -118,6 +118,14 @@ func ambiguousSegment(s string) string {
 	return ""
 }
 
+// isPlainButSlashes reports whether a target is canonical but for escaped slashes in its path. Package spec judges
+// those where an operation declares them.
+func isPlainButSlashes(t spec.Target) bool {
+	// A space, whose escape has as many bytes: no two halves of escapes meet.
+	return ambiguous(strings.NewReplacer("%2F", "%20", "%2f", "%20").Replace(t.Path)) == "" &&
+		len(t.Path) <= maxPath && strings.IndexByte(t.Query, ';') < 0
+}
+
 // overlong reports whether the escapes of s do not decode to valid UTF-8; overlong
 // forms such as %c0%ae are among those.
 func overlong(s string) bool {

@@ -115,10 +115,14 @@ func (a *arguments) path() string {
 		case !has:
 		case !ok:
 			a.fault(s.name, "it is no single value, as a part of the path is")
-		case s.rest:
+		case s.rest, s.slash:
+			between := "/"
+			if !s.rest {
+				between = "%2F"
+			}
 			for i, part := range strings.Split(text, "/") {
 				if i > 0 {
-					b.WriteByte('/')
+					b.WriteString(between)
 				}
 				a.writeSegment(&b, s.name, part)
 			}

@@ -215,30 +215,58 @@ func (b *branch) grow(literal string) *branch {
 // maxSteps bounds the backtracking of one search. Beyond it there is no match.
 const maxSteps = 4096
 
+// search is one search in a tree.
+type search struct {
+	method  string
+	slashed string // the path, if it has an escaped slash
+	steps   int    // that are left
+}
+
 // find returns the operations of the most specific template that covers the
 // segments and has the method: a literal before a variable before the rest.
-func (b *branch) find(parts []string, method string, steps *int) []*Operation {
-	if *steps--; *steps < 0 {
+func (s *search) find(b *branch, parts []string) []*Operation {
+	if s.steps--; s.steps < 0 {
 		return nil
 	}
 	if len(parts) == 0 {
-		return b.here.forMethod(method)
+		return s.covering(b.here)
 	}
 	if next := b.literal[parts[0]]; next != nil {
-		if ops := next.find(parts[1:], method, steps); ops != nil {
+		if ops := s.find(next, parts[1:]); ops != nil {
 			return ops
 		}
 	}
-	if b.variable != nil && isValue(parts[0]) {
-		if ops := b.variable.find(parts[1:], method, steps); ops != nil {
+	if b.variable != nil && s.isValue(parts[0]) {
+		if ops := s.find(b.variable, parts[1:]); ops != nil {
 			return ops
 		}
 	}
-	ops := b.rest.forMethod(method)
-	if ops != nil && slices.ContainsFunc(parts, func(p string) bool { return p != "" && !isValue(p) }) {
+	ops := s.covering(b.rest)
+	if ops != nil && slices.ContainsFunc(parts, func(p string) bool { return p != "" && !s.isValue(p) }) {
 		return nil
 	}
 	return ops
+}
+
+// isValue reports whether a segment may be the value of some variable.
+func (s *search) isValue(part string) bool {
+	return isValue(part) || s.slashed != "" && isSlashed(part)
+}
+
+// covering returns the operations of a template with the method. Those whose variables may not have the escaped
+// slashes of the path are left out.
+func (s *search) covering(at slots) []*Operation {
+	ops := at.forMethod(s.method)
+	if s.slashed == "" || ops == nil {
+		return ops
+	}
+	var taken []*Operation
+	for _, op := range ops {
+		if _, ok := op.Path.match(s.slashed); ok {
+			taken = append(taken, op)
+		}
+	}
+	return taken
 }
 
 // near returns up to limit operations of any method, those that have the most

@@ -36,7 +36,7 @@ func (op *Operation) readInputs(n node) {
 	}
 	for i, v := range list {
 		in, ok := n.diags.open(v, n.item("inputs", i), "name", "type", "required", "description", "in",
-			"values")
+			"values", "escaped_slash")
 		if !ok {
 			continue
 		}
@@ -57,6 +57,9 @@ func (op *Operation) readInputs(n node) {
 		input.In = cmp.Or(in.choice("in", InPath, InQuery, InBody), op.placeOf(input.Name))
 		if why := op.badPlace(input); why != "" && input.Name != "" {
 			in.diags.add(in.at("in"), "%s", why)
+		}
+		if in.flag("escaped_slash") {
+			op.admitSlash(in, input.Name)
 		}
 		op.readValues(in, &input)
 		op.Inputs = append(op.Inputs, input)

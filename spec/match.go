@@ -36,6 +36,11 @@ func (m Match) Param(name string) (string, bool) {
 	return "", false
 }
 
+// HasEscapedSlash reports whether a variable has an escaped slash in its value, as its operation declares.
+func (m Match) HasEscapedSlash() bool {
+	return slices.ContainsFunc(m.Params, func(p Param) bool { return hasEscapedSlash(p.Value) })
+}
+
 // Match returns the operation that t is, or the reason why it is none. An exact
 // host takes precedence over a wildcard, a literal segment over a variable, a
 // variable over the rest, a method over any method, an operation with a
@@ -56,8 +61,11 @@ func (ix *Index) Match(t Target) (Match, *NoMatch) {
 		if tr == nil {
 			continue
 		}
-		steps := maxSteps
-		ops := tr.root.find(parts, t.Method, &steps)
+		s := search{method: t.Method, steps: maxSteps}
+		if hasEscapedSlash(t.Path) {
+			s.slashed = t.Path
+		}
+		ops := s.find(&tr.root, parts)
 		if ops == nil {
 			ops = tr.root.all.forMethod(t.Method)
 		}

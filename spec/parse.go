@@ -120,7 +120,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op := &Operation{Connector: c, Approval: "none"}
 	n, ok := tool.diags.open(v, path, "name", "summary", "description", "method", "path", "hosts", "idempotency",
 		"response_timeout", "approval", "credential", "inputs", "audit", "query", "upgrade", "ranges", "packed",
-		"wildcard_credential", "headers")
+		"wildcard_credential", "headers", "escaped_slash")
 	if !ok {
 		return op
 	}
@@ -130,6 +130,9 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	}
 	op.readMethod(n)
 	op.readPath(n)
+	if n.flag("escaped_slash") {
+		op.admitSlash(n, "")
+	}
 	op.readHosts(n)
 	op.Idempotent = n.choice("idempotency", "idempotent", "none") == "idempotent"
 	op.readResponseTimeout(n)
@@ -179,6 +182,15 @@ func (op *Operation) readPath(n node) {
 	if op.Path, err = ParseTemplate(text); err != nil {
 		n.diags.add(n.at("path"), "%v", err)
 	}
+}
+
+// admitSlash allows escaped slashes in a variable, with "" in each, as n declares.
+func (op *Operation) admitSlash(n node, name string) {
+	isVariable := func(s segment) bool { return s.name != "" && (name == "" || s.name == name) }
+	if !slices.ContainsFunc(op.Path.segments, isVariable) {
+		n.diags.add(n.at("escaped_slash"), "only a variable of the path may have an escaped slash")
+	}
+	op.Path.admitSlash(name)
 }
 
 func (op *Operation) readHosts(n node) {

@@ -19,6 +19,7 @@ type segment struct {
 	literal string // when name is empty
 	name    string
 	rest    bool
+	slash   bool // its value may have an escaped slash
 }
 
 // maxSegments bounds a template's depth.
@@ -110,13 +111,13 @@ func (t Template) match(path string) ([]Param, bool) {
 		case s.rest:
 			rest := strings.Join(parts[i:], "/")
 			for _, p := range parts[i:] {
-				if !isValue(p) && p != "" {
+				if !s.takes(p) && p != "" {
 					return nil, false
 				}
 			}
 			return append(params, Param{s.name, rest}), true
 		case s.name != "":
-			if !isValue(parts[i]) {
+			if !s.takes(parts[i]) {
 				return nil, false
 			}
 			params = append(params, Param{s.name, parts[i]})
@@ -156,6 +157,58 @@ func isValue(s string) bool {
 		}
 	}
 	return true
+}
+
+// takes reports whether a segment of a path may be the value of a variable, or a part of it.
+func (s segment) takes(part string) bool { return isValue(part) || s.slash && isSlashed(part) }
+
+// isSlashed reports whether a segment is values of variables with escaped slashes between: a server that reads a slash
+// there has plain segments, none of them empty or of dots.
+func isSlashed(s string) bool {
+	if !hasEscapedSlash(s) {
+		return false
+	}
+	for len(s) > 0 {
+		i := escapedSlash(s)
+		if i < 0 {
+			return isValue(s)
+		}
+		if !isValue(s[:i]) {
+			return false
+		}
+		s = s[i+len("%2F"):]
+	}
+	return false
+}
+
+// escapedSlash returns where the first escaped slash is, -1 if there is none.
+func escapedSlash(s string) int {
+	for i := 0; i+2 < len(s); i++ {
+		if s[i] == '%' && s[i+1] == '2' && (s[i+2] == 'F' || s[i+2] == 'f') {
+			return i
+		}
+	}
+	return -1
+}
+
+func hasEscapedSlash(s string) bool { return escapedSlash(s) >= 0 }
+
+// admitSlash allows escaped slashes in the value of a variable, with "" of each.
+func (t *Template) admitSlash(name string) {
+	for i, s := range t.segments {
+		t.segments[i].slash = s.slash || s.name != "" && (name == "" || s.name == name)
+	}
+}
+
+// Slashed returns the variables whose value may have an escaped slash.
+func (t Template) Slashed() []string {
+	var names []string
+	for _, s := range t.segments {
+		if s.slash {
+			names = append(names, s.name)
+		}
+	}
+	return names
 }
 
 // Replace returns path with the segment of a variable replaced by an escaped

@@ -58,6 +58,9 @@ type operationJSON struct {
 	Packed     bool            `json:"packed,omitempty"`
 	Credential *CredentialJSON `json:"credential"`
 
+	// EscapedSlash has the variables of the path whose value may have one.
+	EscapedSlash []string `json:"escaped_slash,omitempty"`
+
 	// Values are what inputs are limited to, by their names.
 	Values map[string][]string `json:"values,omitempty"`
 }
@@ -91,7 +94,7 @@ func DescribeOperation(op *spec.Operation) operationJSON {
 	j := operationJSON{
 		Tool: op.Tool, Operation: op.Name, Summary: op.Summary, Method: AnyMethod(op.Method), Path: op.Path.String(),
 		Hosts: HostNames(op.Hosts), Idempotent: op.Idempotent, Approval: op.Approval, Query: "any", Upgrade: op.Upgrade,
-		Ranges: op.Ranges, Packed: op.Packed,
+		Ranges: op.Ranges, Packed: op.Packed, EscapedSlash: op.Path.Slashed(),
 	}
 	if op.QueryDeclaredOnly {
 		j.Query = "declared"
@@ -242,6 +245,9 @@ func Traits(op *spec.Operation) string {
 	}
 	if op.Upgrade != "" {
 		list = append(list, op.Upgrade)
+	}
+	for _, name := range op.Path.Slashed() {
+		list = append(list, name+" with %2F")
 	}
 	if op.Packed {
 		list = append(list, "packed responses, not searched")

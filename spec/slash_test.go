@@ -1,0 +1,87 @@
+package spec_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// slashed is a connector whose first operation has two variables, and an escaped slash in one of them.
+const slashed = `{"schema_version": "aileron.connector.v1", "connector": {"fqn": "github://acme/x", "version": "1.0.0"},
+ "tools": [{"name": "x", "description": "X", "operations": [
+  {"name": "checks", "method": "GET", "path": "/repos/{owner}/commits/{ref}/checks", "hosts": ["h.test"],
+   "credential": "bearer", "inputs": [{"name": "ref", "type": "string", "escaped_slash": true}]},
+  {"name": "contents", "method": "GET", "path": "/contents/{path...}", "hosts": ["h.test"], "credential": "bearer",
+   "escaped_slash": true},
+  {"name": "plain", "method": "GET", "path": "/plain/{a}/{b}", "hosts": ["h.test"], "credential": "bearer"},
+  {"name": "rest", "method": "GET", "path": "/plain/{all...}", "hosts": ["h.test"], "credential": "bearer",
+   "escaped_slash": true},
+  {"name": "literal", "method": "DELETE", "path": "/repos/{owner}", "hosts": ["h.test"], "credential": "bearer"}]}]}`
+
+func TestAnEscapedSlashIsInADeclaredVariableAlone(t *testing.T) {
+	t.Parallel()
+	c, err := spec.Parse([]byte(slashed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ix, err := spec.NewIndex([]*spec.Connector{c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/repos/o/commits/feature%2Fx/checks":    "checks",
+		"/repos/o/commits/a%2fb%2Fc/checks":      "checks",
+		"/repos/o/commits/main/checks":           "checks",
+		"/contents/docs%2FREADME.md":             "contents",
+		"/contents/docs%2Fa/b%2Fc":               "contents",
+		"/plain/a%2Fb/c":                         "rest", // the nearer template does not declare it
+		"/plain/a/b":                             "plain",
+		"/repos/o%2Fp/commits/main/checks":       "", // another variable
+		"/repos/o/commits%2Fmain/checks":         "", // a literal
+		"/repos/o/commits/a/checks%2F..":         "",
+		"/repos/o/commits/%2Fa/checks":           "", // an empty segment
+		"/repos/o/commits/a%2F/checks":           "",
+		"/repos/o/commits/a%2F%2Fb/checks":       "",
+		"/repos/o/commits/%2F/checks":            "",
+		"/repos/o/commits/%2f..%2f/checks":       "", // dot segments
+		"/repos/o/commits/a%2F..%2Fb/checks":     "",
+		"/repos/o/commits/a%2F../checks":         "",
+		"/repos/o/commits/..%2Fb/checks":         "",
+		"/repos/o/commits/a%2F.%2Fb/checks":      "",
+		"/repos/o/commits/a%2F%2e%2e%2Fb/checks": "",
+		"/repos/o/commits/a%252Fb/checks":        "", // twice escaped
+		"/repos/o/commits/a%2F%252e/checks":      "",
+		"/repos/o/commits/a%2F%2500/checks":      "",
+		"/repos/o/commits/a%5Cb/checks":          "", // another slash
+		"/repos/o/commits/a%2F%5C..%5Cb/checks":  "",
+		"/repos/o/commits/a%2Fb;c/checks":        "",
+		"/repos/o/commits/a%2Fb%3Bc/checks":      "",
+		"/repos/o/commits/a%2Fb%00/checks":       "",
+		"/contents/a%2F../b":                     "",
+		"/contents/a/..%2Fb":                     "",
+	} {
+		m, no := ix.Match(spec.Target{Scheme: "https", Host: "h.test", Port: 443, Method: "GET", Path: path})
+		switch {
+		case want == "" && (no == nil || no.Reason != spec.ReasonOperation):
+			t.Errorf("%s is %v, %v, want none", path, m.Operation, no)
+		case want != "" && (no != nil || m.Operation.Name != want):
+			t.Errorf("%s is %+v, %v, want %s", path, m.Operation, no, want)
+		case want != "" && m.HasEscapedSlash() != strings.Contains(strings.ToUpper(path), "%2F"):
+			t.Errorf("HasEscapedSlash of %s is %v", path, m.HasEscapedSlash())
+		}
+	}
+}
+
+func TestAnEscapedSlashNeedsAVariable(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ old, new, at string }{
+		{`"name": "ref"`, `"name": "other"`, "tools[0].operations[0].inputs[0].escaped_slash"},
+		{`"/contents/{path...}"`, `"/contents"`, "tools[0].operations[1].escaped_slash"},
+	} {
+		_, err := spec.Parse([]byte(strings.Replace(slashed, c.old, c.new, 1)))
+		if err == nil || !strings.Contains(err.Error(), c.at) {
+			t.Errorf("with %s: %v, want %s", c.new, err, c.at)
+		}
+	}
+}
