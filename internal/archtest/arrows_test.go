@@ -194,6 +194,7 @@ var arrows = []arrow{
 	{"internal/doctor", "internal/review", "describes a finding"},
 	{"internal/doctor", "internal/session", "lists the sessions"},
 	{"internal/doctor", "internal/unlock", "whether the vault opens"},
+	{"internal/doctor", "proxy/upstream", "what a name with known addresses shows of the network"},
 	{"internal/doctor", "sandbox", "finds the engines"},
 	{"internal/doctor", "sandbox/agents", "whether an agent has a model"},
 	{"internal/doctor", "sandbox/engine", "how long engines are waited for"},

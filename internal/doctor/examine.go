@@ -52,7 +52,7 @@ type Doctor struct {
 
 // Examine makes all checks, in their order, until ctx ends.
 func (d *Doctor) Examine(ctx context.Context) error {
-	checks := []func(context.Context){d.checkHome, d.checkDisk, d.checkLimits}
+	checks := []func(context.Context){d.checkHome, d.checkDisk, d.checkLimits, d.checkNetwork}
 	if d.hasHome() { // what the others read would create it
 		checks = append(checks, d.checkClock, d.checkKeyring, d.checkVault, d.checkConnectors, d.checkAgents, d.checkLog,
 			d.checkSessions, d.checkTrust)

@@ -22,12 +22,12 @@ func New(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Check everything that a session needs, and name the fix of what is wrong",
-		Long: `Check what a session needs: the home, the disk, the clock, the vault, the
-connectors, the audit log with its chain, sessions that were killed and the roots
-that they left in trust stores, the limits of this process, and the engines with
-theirs. An engine that does not respond is given up after 20 seconds. Nothing is
-changed, and no container is made. The exit code is 1 if a line begins with FAIL; a
-warning needs a look.`,
+		Long: `Check what a session needs: the home, the disk, the network, the clock, the vault,
+the connectors, the audit log with its chain, sessions that were killed and the
+roots that they left in trust stores, the limits of this process, and the engines
+with theirs. The resolver is asked for ipv4only.arpa. An engine that does not
+respond is given up after 20 seconds. Nothing is changed, and no container is made.
+The exit code is 1 if a line begins with FAIL; a warning needs a look.`,
 		Example: `  aileron doctor
   aileron doctor --json`,
 		Args: cli.UsageArgs(cobra.NoArgs),
