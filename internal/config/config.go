@@ -18,12 +18,14 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/BurntSushi/toml"
 
+	"github.com/ALRubinger/aileron/internal/durable"
 	"github.com/ALRubinger/aileron/internal/format"
 	"github.com/ALRubinger/aileron/internal/hint"
 )
@@ -50,9 +52,10 @@ type Config struct {
 
 // Sandbox is what a sandbox may use, and how long aileron waits for its engine.
 type Sandbox struct {
-	Memory        *MemorySize `toml:"memory"` // nil: the default; 0: no limit
-	CPUs          *CPUCount   `toml:"cpus"`   // likewise
-	Keep          *bool       `toml:"keep"`   // an agent's state; nil: yes
+	Memory        *MemorySize `toml:"memory"`     // nil: the default; 0: no limit
+	CPUs          *CPUCount   `toml:"cpus"`       // likewise
+	Keep          *bool       `toml:"keep"`       // an agent's state; nil: yes
+	Unattended    *bool       `toml:"unattended"` // agents do not ask; nil: they do, and setup asks for it
 	EngineTimeout Duration    `toml:"engine_timeout"`
 	Packages      []string    `toml:"packages"` // of Debian, added to aileron's own images
 }
@@ -94,8 +97,11 @@ type Duration time.Duration
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
-	if err == nil && v <= 0 {
+	switch _, bare := strconv.ParseFloat(string(text), 64); {
+	case err == nil && v <= 0:
 		err = errors.New("it is not positive")
+	case err != nil && bare == nil:
+		err = fmt.Errorf("%[1]q has no unit; write %[1]ss, %[1]sm or %[1]sh", string(text))
 	}
 	*d = Duration(v)
 	return err
@@ -143,6 +149,40 @@ func HostProxy() string {
 		}
 	}
 	return ""
+}
+
+// sandboxTable matches the line that begins the table of sandboxes.
+var sandboxTable = regexp.MustCompile(`(?m)^[ \t]*\[[ \t]*sandbox[ \t]*\][ \t]*(#.*)?$`)
+
+// KeepUnattended sets sandbox.unattended, which must not be set, in config.toml of a home. The rest of the file stays
+// as it is.
+func KeepUnattended(home string, value bool) error {
+	path := filepath.Join(home, "config.toml")
+	was, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &UnreadableError{err}
+	}
+	text, line := string(was), fmt.Sprintf("unattended = %v\n", value)
+	if at := sandboxTable.FindStringIndex(text); at != nil {
+		text = text[:at[1]] + "\n" + strings.TrimSuffix(line, "\n") + text[at[1]:]
+	} else {
+		if text != "" {
+			text = strings.TrimRight(text, "\n") + "\n\n"
+		}
+		text += "[sandbox]\n" + line
+	}
+	var c Config
+	if _, err := toml.Decode(text, &c); err != nil || c.Sandbox.Unattended == nil || *c.Sandbox.Unattended != value {
+		return hint.New(fmt.Errorf("add to %s: it has no [sandbox] that can be added to", path),
+			"write %s below [sandbox] yourself", strings.TrimSpace(line))
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target // a file that is kept elsewhere stays there
+	}
+	if err := durable.Replace(path, []byte(text)); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
 }
 
 // newestFormat is the newest format of config.toml that this aileron knows.

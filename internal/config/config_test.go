@@ -82,6 +82,7 @@ func TestALimitThatCannotWorkIsRefusedByName(t *testing.T) {
 		"head_timeout", "handshake_timeout", "idle_timeout", "body_timeout", "body_pause_timeout", "write_timeout",
 		"dial_timeout", "response_header_timeout", "upstream_idle_timeout", "drain_timeout",
 	} {
+		check(t, fmt.Sprintf("[limits]\n%s = \"8\"\n", key), `"8" has no unit; write 8s, 8m or 8h`)
 		for _, value := range []string{"-1s", "0s"} {
 			check(t, fmt.Sprintf("[limits]\n%s = %q\n", key, value), "it is not positive")
 		}
@@ -107,5 +108,28 @@ func TestAnUnknownKeyIsRefusedByName(t *testing.T) {
 	_, err := read(t, "[limits]\nrequest = 5\n")
 	if got, want := hint.Of(err), "docs/configuration.md lists the keys"; got != want {
 		t.Errorf("the hint is %q, want %q", got, want)
+	}
+}
+
+// The answer is added to whatever the file has, or the file stays as it is.
+func TestUnattendedIsAddedToTheFile(t *testing.T) {
+	for before, after := range map[string]string{
+		"":                     "[sandbox]\nunattended = true\n",
+		"# mine\ntunnel = []":  "# mine\ntunnel = []\n\n[sandbox]\nunattended = true\n",
+		"[limits]\nrate = 5\n": "[limits]\nrate = 5\n\n[sandbox]\nunattended = true\n",
+		"[sandbox] # here\nkeep = false\n\n[audit]\n": "[sandbox] # here\nunattended = true\nkeep = false\n\n[audit]\n",
+		"sandbox = {keep = false}\n":                  "",
+	} {
+		home := t.TempDir()
+		path := filepath.Join(home, "config.toml")
+		must.Do(t, os.WriteFile(path, []byte(before), 0o600))
+		err := config.KeepUnattended(home, true)
+		if got := string(must.Get(os.ReadFile(path))(t)); after != "" && (got != after || err != nil) ||
+			after == "" && (got != before || err == nil || hint.Of(err) == "") {
+			t.Errorf("%q becomes %q, %v; want %q", before, got, err, after)
+		}
+		if c, err := config.Read(home); err != nil || after != "" && (c.Sandbox.Unattended == nil || !*c.Sandbox.Unattended) {
+			t.Errorf("%q is read as %v, %v", after, c.Sandbox.Unattended, err)
+		}
 	}
 }

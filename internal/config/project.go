@@ -109,6 +109,9 @@ func projectError(path string, err error) error {
 // checkKeys returns an error for a key that is not one of [Project], is spelled in another way, or has no table where
 // it must have one.
 func checkKeys(meta toml.MetaData) error {
+	if meta.IsDefined("unattended") || meta.IsDefined("sandbox", "unattended") {
+		return errors.New("unattended is not for a project to decide: it is a flag, and a key of your own config.toml")
+	}
 	for _, k := range meta.Keys() {
 		table := k[0] == "bindings" || k[0] == "env"
 		if !slices.Contains(projectKeys(), k[0]) || len(k) > 2 || len(k) == 2 && !table {

@@ -58,6 +58,8 @@ func TestAHostileProjectsFileIsRefused(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{strings.Repeat("#", 10<<20), "larger than 16384 bytes"},
 		{"sandbox = \"off\"\n", "unknown key sandbox"},
+		{"unattended = true\n", "unattended is not for a project to decide"},
+		{"[sandbox]\nunattended = true\n", "unattended is not for a project to decide"},
 		{"mount = [\"/\"]\n", "unknown key mount"},
 		{"Mounts = [\"/\"]\n", "unknown key Mounts"},
 		{"mounts = \"a:/b\"\n", "mounts"},

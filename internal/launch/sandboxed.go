@@ -32,8 +32,10 @@ type Sandbox struct {
 	Prelude string   // runs before the command, as in sandbox.Spec
 	NotesAt string   // where the command looks for notes on its sandbox; "" is nowhere
 	Keep    bool     // the state of the command outlives the sandbox, at sandbox.StateDir
-	Env     []string // variables of the command
-	Dir     string   // the project directory; "" is the current one
+	// Unattended reports whether the command is told not to ask. The sandbox must be sealed.
+	Unattended bool
+	Env        []string // variables of the command
+	Dir        string   // the project directory; "" is the current one
 	// ReadOnly keeps the command from changing the image's files.
 	ReadOnly bool
 	// Proxy is on to refuse a sandbox that cannot be sealed, auto to mediate it by convention, off for no mediation.
@@ -188,9 +190,14 @@ func (b *sandboxed) run(ctx context.Context) (int, error) {
 		return 1, hint.New(errors.New("publish a port: this sandbox is not sealed, and has no gateway that could carry it"),
 			"leave out --port, or use an engine on this host")
 	}
+	if m.kind != sealed && b.Unattended {
+		return 1, hint.New(fmt.Errorf("let %s run unattended: this sandbox is not sealed", b.Agent),
+			"--unattended=false lets it ask; or use an engine on this host")
+	}
 	s.NoteSandbox(session.Sandbox{
 		Image: b.prepared.Image.Ref, ImageID: b.prepared.Image.ID(), EngineVersion: b.prepared.Engine.Version(),
 		Network: b.Proxy, ReadOnly: b.ReadOnly, Protect: b.Protect, Keep: b.Keep,
+		Unattended: b.Unattended,
 	})
 	if err := s.Serve(ctx, m.kind == sealed); err != nil {
 		return 1, err

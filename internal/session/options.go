@@ -135,6 +135,7 @@ type Sandbox struct {
 	ReadOnly       bool   // the command cannot change the image's files
 	Protect        bool   // nor the project's files that the host would run
 	Keep           bool   // its state outlives the sandbox
+	Unattended     bool   // the agent uses its tools without asking
 }
 
 // addTo adds the sandbox to the fields of session.started.
@@ -146,7 +147,8 @@ func (b Sandbox) addTo(fields map[string]any) {
 			fields[name] = text
 		}
 	}
-	for name, set := range map[string]bool{"read_only": b.ReadOnly, "protect": b.Protect, "keep": b.Keep} {
+	for name, set := range map[string]bool{"read_only": b.ReadOnly, "protect": b.Protect, "keep": b.Keep,
+		"unattended": b.Unattended} {
 		if set {
 			fields[name] = true
 		}

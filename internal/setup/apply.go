@@ -8,6 +8,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/bindings"
 	"github.com/ALRubinger/aileron/internal/changes"
+	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox"
@@ -31,6 +32,9 @@ func (s *setup) apply(ctx context.Context) error {
 		return err
 	}
 	if err := s.bind(ctx); err != nil {
+		return err
+	}
+	if err := s.keepUnattended(); err != nil {
 		return err
 	}
 	if s.options.Launching {
@@ -84,6 +88,19 @@ func (s *setup) bind(ctx context.Context) (err error) {
 		s.u.Infof("aileron: bound %s", name)
 		return nil
 	})
+}
+
+// keepUnattended puts the answer about unattended agents into config.toml.
+func (s *setup) keepUnattended() error {
+	if s.unattended == nil {
+		return nil
+	}
+	if err := config.KeepUnattended(s.home, *s.unattended); err != nil {
+		return err
+	}
+	s.u.Infof("aileron: config.toml has unattended = %v below [sandbox]; for one launch: --unattended=%v", *s.unattended,
+		!*s.unattended)
+	return nil
 }
 
 // makeImage builds the agent's image, unless it is there, and returns its name.

@@ -39,6 +39,7 @@ type setup struct {
 	bindings   []bindings.Target
 	passphrase []byte // of a new vault
 	keyring    bool   // a new vault's passphrase is made, and kept in the OS keyring
+	unattended *bool  // to be kept in config.toml; nil: nothing is
 	noImage    bool   // no engine responds, and a person goes on without
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
@@ -82,6 +83,9 @@ func (o *Options) ask(ctx context.Context, u *unlock.Unlocker) (_ *setup, err er
 		return nil, err
 	}
 	if err := s.askPassphrase(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.askUnattended(ctx); err != nil {
 		return nil, err
 	}
 	return s, s.grant(ctx)
@@ -228,6 +232,21 @@ func (s *setup) askGitHub(ctx context.Context) error {
 		return s.plan("github-graphql", token)
 	}
 	return nil
+}
+
+// askUnattended asks whether agents ask before they use a tool, unless config.toml has the answer, or no sandbox is
+// meant.
+func (s *setup) askUnattended(ctx context.Context) error {
+	if s.talk == nil || s.options.Engine == "off" || s.noImage {
+		return nil
+	}
+	conf, err := config.Read(s.home)
+	if err != nil || conf.Sandbox.Unattended != nil {
+		return err
+	}
+	yes, err := s.talk.Yes(ctx, "in a sealed sandbox, let agents use their tools without asking you before each?", false)
+	s.unattended = &yes
+	return err
 }
 
 // askPassphrase finds out how a new vault is opened, if there is none.

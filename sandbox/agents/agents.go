@@ -43,6 +43,9 @@ type Agent struct {
 	// conversation in its State.
 	Resume []string
 
+	// Unattended is how the agent is told to use its tools without asking.
+	Unattended Switch
+
 	// Recipe is the Dockerfile of the agent's image. It begins with
 	// ARG BASE and ends FROM ${BASE}, changing neither the base's user nor
 	// its entry point, and copies no context. The build argument EXTRA_CA
@@ -58,6 +61,30 @@ type Agent struct {
 	// Connectors are the short names of connectors of the catalogue of which the
 	// agent needs one, for messages.
 	Connectors []string
+}
+
+// Switch is an argument of an agent, with variables that it needs beside it.
+type Switch struct {
+	Arg string
+	Env map[string]string
+
+	// Behind are subcommands that take Arg behind their name. Where there are any, no other subcommand takes it. Without
+	// them Arg precedes all arguments, and every subcommand takes it.
+	Behind []string
+}
+
+// In returns the arguments with the switch among them. It reports false for a subcommand that does not take it.
+func (s Switch) In(args []string) (with []string, ok bool) {
+	at := 0
+	if len(s.Behind) > 0 && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		if at = 1; !slices.Contains(s.Behind, args[0]) {
+			return args, false
+		}
+	}
+	if slices.Contains(args, s.Arg) { // the user's own
+		return args, true
+	}
+	return slices.Insert(slices.Clone(args), at, s.Arg), true
 }
 
 // Request is a request to a host, at port 443.

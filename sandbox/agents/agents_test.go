@@ -34,6 +34,28 @@ func TestEveryAgentIsComplete(t *testing.T) {
 	}
 }
 
+// The switch stands where the agent takes it, once, and not behind a subcommand that would refuse it.
+func TestTheUnattendedSwitchStandsWhereItIsTaken(t *testing.T) {
+	for _, c := range []struct{ agent, args, want string }{
+		{"claude", "", "--dangerously-skip-permissions"},
+		{"claude", "-p hello", "--dangerously-skip-permissions -p hello"},
+		{"claude", "mcp list", "--dangerously-skip-permissions mcp list"},
+		{"claude", "-p x --dangerously-skip-permissions", "-p x --dangerously-skip-permissions"},
+		{"codex", "exec hello", "--dangerously-bypass-approvals-and-sandbox exec hello"},
+		{"opencode", "", "--auto"},
+		{"opencode", "--continue", "--auto --continue"},
+		{"opencode", "run hello", "run --auto hello"},
+		{"opencode", "serve", ""},
+	} {
+		a, _ := agents.Find(c.agent)
+		args := strings.Fields(c.args)
+		with, ok := a.Unattended.In(args)
+		if got := strings.Join(with, " "); ok != (c.want != "") || ok && got != c.want || !ok && got != c.args {
+			t.Errorf("%s %s: In = %q, %v; want %q", c.agent, c.args, got, ok, c.want)
+		}
+	}
+}
+
 // A recipe must build on any base without a build context, and leave the
 // base's user and entry point as they are.
 func TestRecipesKeepTheBase(t *testing.T) {

@@ -29,6 +29,8 @@ func claude() Agent {
 			// two of them by SSH, at each start of the terminal interface.
 			"CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
 		},
+		// For user 0 it wants to be told that this is a sandbox. The prelude accepts its disclaimer then.
+		Unattended: Switch{Arg: "--dangerously-skip-permissions", Env: map[string]string{"IS_SANDBOX": "1"}},
 		NotesAt:    "/etc/claude-code/CLAUDE.md",
 		State:      []string{".claude"},
 		Resume:     []string{"--continue"},

@@ -28,7 +28,9 @@ func codex() Agent {
 		State:    []string{".codex"},
 		Resume:   []string{"resume", "--last"},
 		Prelude:  codexPrelude,
-		Recipe:   []byte(codexRecipe),
+		// It also has what the sandbox_mode of its image's config.toml says.
+		Unattended: Switch{Arg: "--dangerously-bypass-approvals-and-sandbox"},
+		Recipe:     []byte(codexRecipe),
 		// A notice, in the terminal interface.
 		Optional:   []Request{{"GET", "raw.githubusercontent.com", "/openai/codex/main/announcement_tip.toml"}},
 		Connectors: []string{"openai"},

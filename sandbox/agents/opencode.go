@@ -28,6 +28,8 @@ func opencode() Agent {
 			// three denied requests at every start.
 			"OPENCODE_DISABLE_MODELS_FETCH": "1",
 		},
+		// What its configuration denies stays denied, and its plan mode too: OPENCODE_PERMISSION would overrule both.
+		Unattended: Switch{Arg: "--auto", Behind: []string{"run"}},
 		State:      []string{".local/share/opencode", ".local/state/opencode"},
 		Resume:     []string{"--continue"},
 		Prelude:    opencodePrelude,

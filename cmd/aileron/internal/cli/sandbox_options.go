@@ -20,7 +20,10 @@ type SandboxOptions struct {
 	Proxy     string // auto, on or off
 	Keep      bool   // an agent's own state
 	KeepGiven bool   // by a flag
-	Detach    bool   // the session lives in a process of its own
+
+	Unattended      bool // the agent does not ask
+	UnattendedGiven bool // by a flag
+	Detach          bool // the session lives in a process of its own
 }
 
 // Register adds the flags. sandboxes are the values of --sandbox, for its help.
@@ -90,6 +93,9 @@ func (o *SandboxOptions) Check(off bool) error {
 	if o.Engine == "off" && o.Detach {
 		return failure.Usagef("--detach is for a sandbox, and --sandbox=off is none; " +
 			"run the command in tmux or screen to leave it on this host")
+	}
+	if o.Unattended && (o.Engine == "off" || o.Proxy == "off") {
+		return failure.Usagef("--unattended is for a sealed sandbox, and --sandbox=off and --sandbox-proxy=off are none")
 	}
 	if o.Engine == "off" && len(o.Mounts)+len(o.Env)+len(o.Ports) > 0 {
 		return failure.Usagef("--mount, --env and --port are for a sandbox, and --sandbox=off is none")

@@ -4,6 +4,7 @@ package launch
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,7 +34,7 @@ path and at /home/agent/workspace; the agent's exit code is aileron's.`,
   aileron launch opencode -- run "explain this repository"`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.KeepGiven = cmd.Flags().Changed("keep")
+			opts.KeepGiven, opts.UnattendedGiven = cmd.Flags().Changed("keep"), cmd.Flags().Changed("unattended")
 			if err := opts.Check(true); err != nil {
 				return err
 			}
@@ -51,6 +52,8 @@ path and at /home/agent/workspace; the agent's exit code is aileron's.`,
 	}
 	cmd.Flags().BoolVar(&opts.Keep, "keep", true,
 		"keep the agent's own state, such as its conversations, for its next session in this project")
+	cmd.Flags().BoolVar(&opts.Unattended, "unattended", false,
+		"let the agent use its tools without asking, in a sealed sandbox (default: [sandbox] unattended in config.toml)")
 	opts.Register(cmd, hint.Alternatives(append(sandbox.Kinds(), "off (cooperative, on this host)")))
 	return cmd
 }
@@ -83,16 +86,23 @@ func launchAgent(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, name
 	if !ok {
 		return launch.NoAgent(name)
 	}
-	command := append(append([]string{agent.Commands[0]}, agent.Args...), args...)
-	var env []string
-	for k, v := range agent.Env {
-		env = append(env, k+"="+v)
-	}
 	for _, r := range agent.Optional {
 		opts.Optional = append(opts.Optional, session.Request(r))
 	}
 	if err := offer(ctx, a, opts, agent); err != nil {
 		return err
+	}
+	unattended, err := isUnattended(a, opts)
+	if err != nil {
+		return err
+	}
+	if unattended {
+		args, unattended = switchOn(a, &agent, args)
+	}
+	command := append(append([]string{agent.Commands[0]}, agent.Args...), args...)
+	var env []string
+	for k, v := range agent.Env {
+		env = append(env, k+"="+v)
 	}
 	if opts.Engine == "off" {
 		a.Infof("aileron: --sandbox=off: mediation is by convention only; the agent can read and reach what you can")
@@ -109,9 +119,43 @@ func launchAgent(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, name
 	return RunSandboxed(ctx, a, opts, launch.Sandbox{
 		Agent: agent.Name, Image: sandbox.AgentImage(agent.Name, agent.Recipe),
 		Command: command, Needs: launch.AgentNeeds(agent), Prelude: agent.Start(stateDir), NotesAt: agent.NotesAt,
-		Keep: keep, Env: env,
+		Keep: keep, Unattended: unattended, Env: env,
 		Opened: func(s *session.Session) { AdviseModel(a, agent, s.Connectors(), &opts.SessionOptions) },
 	})
+}
+
+// isUnattended reports whether the agent is told not to ask: by the flag, or by config.toml. The latter has no effect
+// where the sandbox is known not to be sealed.
+func isUnattended(a *cli.App, opts *cli.SandboxOptions) (bool, error) {
+	if opts.UnattendedGiven {
+		return opts.Unattended, nil
+	}
+	_, conf, err := a.Settings()
+	if err != nil || conf.Sandbox.Unattended == nil || !*conf.Sandbox.Unattended {
+		return false, err
+	}
+	if opts.Engine == "off" || opts.Proxy == "off" {
+		a.Infof("aileron: the agent asks as it is configured: unattended in config.toml is for a sealed sandbox")
+		return false, nil
+	}
+	return true, nil
+}
+
+// switchOn returns the arguments of an agent that is told not to ask, and adds the variables that go with them. It
+// prints which switch that is, and reports false for arguments with which there is none.
+func switchOn(a *cli.App, agent *agents.Agent, args []string) ([]string, bool) {
+	with, ok := agent.Unattended.In(args)
+	if !ok {
+		a.Infof("aileron: unattended: %s %.40q has no switch for that, and asks as it is configured", agent.Name, args[0])
+		return args, false
+	}
+	if agent.Env == nil {
+		agent.Env = map[string]string{}
+	}
+	maps.Copy(agent.Env, agent.Unattended.Env)
+	a.Infof("aileron: unattended: %s uses its tools without asking (%s); --unattended=false lets it ask", agent.Name,
+		agent.Unattended.Arg)
+	return with, true
 }
 
 // Keeps reports whether the state of an agent is kept: by the flag, or by config.toml.

@@ -8,6 +8,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/agents"
 )
 
 func NewSandboxRunCommand(a *cli.App) *cobra.Command {
@@ -19,6 +20,10 @@ func NewSandboxRunCommand(a *cli.App) *cobra.Command {
   aileron sandbox run --image localhost/my/tools -- bash`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("unattended") {
+				return failure.Usagef("--unattended is for agents that aileron knows, with aileron launch: %s; "+
+					"pass the switch of another command among its arguments", hint.Listed(agents.Names()))
+			}
 			if err := opts.Check(false); err != nil {
 				return err
 			}
@@ -34,6 +39,8 @@ func NewSandboxRunCommand(a *cli.App) *cobra.Command {
 		},
 	}
 	opts.Register(cmd, hint.Alternatives(sandbox.Kinds()))
+	cmd.Flags().BoolVar(&opts.Unattended, "unattended", false, "refused: for aileron launch")
+	_ = cmd.Flags().MarkHidden("unattended")
 	cmd.Flags().SetInterspersed(false)
 	return cmd
 }
