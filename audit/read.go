@@ -122,8 +122,54 @@ func (l *Log) countOpen(ctx context.Context, filter Filter, groups []Group, s *S
 	if len(going) == 0 {
 		return nil
 	}
-	s.Open, err = l.db.CountOpen(ctx, filter, slices.Sorted(maps.Keys(going)))
+	open, err := l.db.OpenSeqs(ctx, filter, slices.Sorted(maps.Keys(going)))
+	s.Open = len(open)
 	return err
+}
+
+// Bounds of Waiting: how far back it looks, and how many rows it returns.
+const (
+	waitingRows = 1 << 14
+	maxWaiting  = 256
+)
+
+// Waiting returns the intents of requests that are under way, of those that a filter selects, oldest first. It looks
+// among the newest 16384 rows, and returns the newest 256. An intent has no decision and no reason: a filter with one
+// selects none.
+func (l *Log) Waiting(ctx context.Context, filter Filter) ([]Row, error) {
+	if filter.Decision != "" || filter.Reason != "" || filter.Event != "" && filter.Event != EventProxyStarted {
+		return nil, nil
+	}
+	newest, err := l.List(ctx, Filter{Limit: 1, Newest: true})
+	if err != nil || len(newest) == 0 {
+		return nil, err
+	}
+	filter.AfterSeq = max(filter.AfterSeq, newest[0].Seq-waitingRows)
+	open, err := l.db.OpenSeqs(ctx, filter, filter.Sessions)
+	if err != nil {
+		return nil, err
+	}
+	var waiting []Row
+	ended := map[string]bool{} // sessions: the outcomes of what they had under way are lost
+	for _, seq := range open[max(0, len(open)-maxWaiting):] {
+		rows, err := l.List(ctx, Filter{AfterSeq: seq - 1, ThroughSeq: seq, Binding: filter.Binding})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			if _, known := ended[r.SessionID]; !known {
+				end, err := l.List(ctx, Filter{Session: r.SessionID, Event: EventSessionEnded, AfterSeq: seq, Limit: 1})
+				if err != nil {
+					return nil, err
+				}
+				ended[r.SessionID] = len(end) > 0
+			}
+			if !ended[r.SessionID] {
+				waiting = append(waiting, r)
+			}
+		}
+	}
+	return waiting, nil
 }
 
 // add counts the rows of a group.
@@ -155,7 +201,8 @@ func count(names map[string]int64, name string, rows int64) {
 // Follow calls show for the selected rows of the log at path (the newest filter.Limit of them if Newest is set), and
 // then for each new row, of any process, until ctx ends; then it returns nil. The log may be created later, and may
 // be replaced or restored meanwhile: Follow calls notice, unless it is nil, continues with the file that is at path
-// then, and shows no row twice. It returns errors of show, and that of a log that cannot be read at the start.
+// then, and shows no row twice. filter.NoIntents leaves intents out of the first rows alone. It returns errors of show,
+// and that of a log that cannot be read at the start.
 func Follow(ctx context.Context, path string, filter Filter, show func(Row) error, notice func(Notice)) error {
 	from := follow.Source{Path: path, Filter: filter, Settle: func() { SettleKilled(path) }}
 	from.Open = func() (*table.Database, error) {

@@ -14,10 +14,10 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/ALRubinger/aileron/audit"
-	auditcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
+	"github.com/ALRubinger/aileron/internal/review"
 )
 
 // onTerminal returns what a command prints to a terminal of so many columns.
@@ -155,10 +155,10 @@ func TestAPipeGetsColumns(t *testing.T) {
 func TestALargeFieldFillsNoScreen(t *testing.T) {
 	c := newRunner(t)
 	c.write(refusedRow("GET", "a.example", 443, "/"+strings.Repeat("x", 10<<20), "malformed_request", nil))
-	if out := c.ok("audit", "list"); len(out) > 2*auditcmd.MaxRowText || !strings.HasSuffix(out, "…\n") {
+	if out := c.ok("audit", "list"); len(out) > 2*review.MaxRowText || !strings.HasSuffix(out, "…\n") {
 		t.Errorf("audit list prints %d bytes", len(out))
 	}
-	if out := c.onTerminal(80, nil, "audit", "list"); len(out) > 2*auditcmd.MaxRowText {
+	if out := c.onTerminal(80, nil, "audit", "list"); len(out) > 2*review.MaxRowText {
 		t.Errorf("on a terminal audit list prints %d bytes", len(out))
 	}
 }

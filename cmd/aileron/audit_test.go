@@ -39,8 +39,8 @@ func TestAFilterThatCannotBeIsAWrongUsage(t *testing.T) {
 			{[]string{"--decision", "foo"},
 				`--decision is "foo"; it must be proxied, passthrough, rejected, upgrade or disabled`},
 			{[]string{"--event", "foo"}, "session.started, session.ended, session.grants_changed, binding.created"},
-			{[]string{"--since", "garbage"}, `--since is "garbage"; it must be RFC 3339 or a duration such as 10m`},
-			{[]string{"--until", "yesterday"}, `--until is "yesterday"; it must be RFC 3339`},
+			{[]string{"--since", "garbage"}, `--since is "garbage"; it must be a date such as 2026-11-27, a time of day`},
+			{[]string{"--until", "8"}, `--until is "8"; it has no unit; hint: write 8m, 8h or 8d`},
 			{[]string{"--limit", "-1"}, "--limit is -1; it must not be negative"},
 		} {
 			out, errs, code := c.run(append([]string{"audit", verb}, w.flags...)...)
@@ -104,10 +104,11 @@ func TestARowNamesItsSubject(t *testing.T) {
 			map[string]any{"connections": 41, "ports": "1-65535", "hosts": []string{"192.0.2.1", "b.example"}}),
 	)
 	lines := strings.Split(c.ok("audit", "list"), "\n")
-	for i, want := range []string{"session.started      podman opencode", "proxied   200  GET api.tracker.example:8443/v1",
-		"binding.created      bearer/tracker/work",
-		"connector.removed      github://acme/tracker@1.0.0", "disabled       --sandbox-proxy=off  user_opt_out",
-		`session.ended      asked\u001b[2J to stop`, "audit.checkpoint",
+	for i, want := range []string{"session.started       podman opencode",
+		"proxied   200  GET api.tracker.example:8443/v1",
+		"binding.created       bearer/tracker/work",
+		"connector.removed       github://acme/tracker@1.0.0", "disabled       --sandbox-proxy=off  user_opt_out",
+		`session.ended       asked\u001b[2J to stop`, "audit.checkpoint",
 		"CONNECT api.tracker.example  malformed_request", "GET api.tracker.example:80/v1  host_not_allowed",
 		"EHLO mail.example:25 relay  malformed_request",
 		"CONNECT api.tracker.example  no_request  296 connections, ports 96-400",

@@ -78,15 +78,9 @@ func (p *Page) filter(q url.Values) (f audit.Filter, err error) {
 
 // moment parses a time in the forms that the flags of aileron audit list accept. "" is the zero time.
 func moment(text, name string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if span, err := time.ParseDuration(text); err == nil && span >= 0 {
-		return time.Now().Add(-span), nil
-	}
-	at, err := time.Parse(time.RFC3339Nano, text)
+	at, err := review.ParseMoment(text, time.Now())
 	if err != nil {
-		return at, badQuery{fmt.Sprintf("%s is %q; it must be RFC 3339 or a duration such as 10m", name, bounded(text, 64))}
+		return at, badQuery{fmt.Sprintf("%s is %q; %v", name, bounded(text, 64), err)}
 	}
 	return at, nil
 }

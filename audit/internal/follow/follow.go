@@ -42,7 +42,7 @@ type Source struct {
 
 // Follow calls show for the selected rows of the log (the newest Filter.Limit of them if Newest is set), and then for
 // each new row, of any process, until ctx ends; then it returns nil. It calls notice, unless it is nil, when the log is
-// another one or cannot be read.
+// another one or cannot be read. Filter.NoIntents is for the first rows alone.
 func Follow(ctx context.Context, from Source, show func(chain.Row) error, notice func(Notice)) error {
 	if !from.Filter.Newest {
 		from.Filter.Limit = 0
@@ -212,6 +212,7 @@ func (f *follower) begin(ctx context.Context, newest int64) error {
 		}
 	}
 	f.cursor, f.highest, f.began = newest, newest, true
+	f.Filter.NoIntents = false
 	return nil
 }
 

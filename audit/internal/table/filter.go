@@ -26,7 +26,7 @@ type Filter struct {
 	Limit           int   // 0: all
 	Newest          bool  // with Limit: the newest rows, still oldest first
 	idPrefix        string
-	NoIntents       bool
+	NoIntents       bool // without the rows of intents
 }
 
 // Terms returns the condition that selects the rows, and its arguments.

@@ -2,18 +2,21 @@ package table
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
 
-// CountOpen counts the intents of sessions without an outcome, of those that a filter selects.
-func (d *Database) CountOpen(ctx context.Context, filter Filter, sessions []string) (int, error) {
+// OpenSeqs returns the numbers of the intents of sessions, nil for all, without an outcome, of those that a filter
+// selects, in order.
+func (d *Database) OpenSeqs(ctx context.Context, filter Filter, sessions []string) ([]int64, error) {
 	// An intent has no decision, and its outcome has another event and a later time.
-	intents := Filter{Sessions: sessions, Host: filter.Host, Connector: filter.Connector,
-		Operation: filter.Operation, Since: filter.Since}
+	intents := Filter{Session: filter.Session, Sessions: sessions, Host: filter.Host, Connector: filter.Connector,
+		Operation: filter.Operation, Since: filter.Since, AfterSeq: filter.AfterSeq}
 	snapshot, err := d.TableSnapshot()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer snapshot.Close()
 	until := ""
@@ -25,7 +28,7 @@ func (d *Database) CountOpen(ctx context.Context, filter Filter, sessions []stri
 		addIntent(open, row, until)
 		return nil
 	})
-	return len(open.Seqs), err
+	return slices.Sorted(maps.Values(open.Seqs)), err
 }
 
 // requestColumns are the columns that addIntent reads.

@@ -4,8 +4,6 @@ package audit
 import (
 	"context"
 	"errors"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,8 +36,8 @@ func (o *auditOptions) register(cmd *cobra.Command) {
 	f.StringVar(&o.filter.Operation, "operation", "", "only this operation")
 	f.StringVar(&o.filter.Reason, "reason", "", "only this reason")
 	f.StringVar(&o.agent, "agent", "", "only sessions of this agent or command")
-	f.StringVar(&o.since, "since", "", "only events since then: RFC 3339, or a duration before now such as 10m")
-	f.StringVar(&o.until, "until", "", "only events before then: RFC 3339, or a duration before now such as 10m")
+	f.StringVar(&o.since, "since", "", "only events since then: "+review.Moments)
+	f.StringVar(&o.until, "until", "", "only events before then, as in --since")
 	f.IntVar(&o.limit, "limit", o.limit, "at most this number of events, the newest; 0 for all")
 }
 
@@ -111,28 +109,17 @@ func ambiguousID(err error) error {
 	return hint.New(failure.Usagef("%v", several), "write more of one: %s", several.List())
 }
 
+// parseMoment returns the time that a flag names.
 func parseMoment(s, flag string) (time.Time, error) {
-	if s == "" {
-		return time.Time{}, nil
+	at, err := review.ParseMoment(s, time.Now())
+	if err == nil {
+		return at, nil
 	}
-	if span, ok := parseSpan(s); ok {
-		return time.Now().Add(-span), nil
+	usage := failure.Usagef("%s is %q; %v", flag, s, err)
+	if unit := hint.Of(err); unit != "" {
+		return at, hint.New(usage, "%s", unit)
 	}
-	at, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		return at, failure.Usagef("%s is %q; it must be RFC 3339 or a duration such as 10m", flag, s)
-	}
-	return at, nil
-}
-
-// parseSpan parses a duration, which may be a number of days.
-func parseSpan(s string) (time.Duration, bool) {
-	if number, isDays := strings.CutSuffix(s, "d"); isDays {
-		days, err := strconv.ParseUint(number, 10, 16)
-		return time.Duration(days) * 24 * time.Hour, err == nil
-	}
-	span, err := time.ParseDuration(s)
-	return span, err == nil && span >= 0
+	return at, usage
 }
 
 func New(a *cli.App) *cobra.Command {

@@ -2,6 +2,8 @@ package audit
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -11,15 +13,15 @@ import (
 	"github.com/ALRubinger/aileron/internal/review"
 )
 
-// AuditList prints the events that filter selects, and with verbose why requests were refused.
-func AuditList(ctx context.Context, a *cli.App, filter audit.Filter, verbose bool) error {
+// AuditList prints the events that filter selects. rows prints every row; otherwise a request is one line, and those
+// under way follow the others.
+func AuditList(ctx context.Context, a *cli.App, filter audit.Filter, rows, verbose bool) error {
 	return a.ReadAudit(func(l *audit.Log) error {
 		p := newRowPrinter(a, func() (*audit.Log, error) { return l, nil })
 		if verbose {
 			p.explain = report.Explainer(a.Dir)
 		}
-		listed := 0
-		err := l.Each(ctx, filter, func(r audit.Row) error { listed++; return p.print(ctx, r) })
+		listed, err := p.list(ctx, l, filter, rows || a.JSON)
 		if err == nil && listed == 0 {
 			noMatch(ctx, a, l, filter)
 		}
@@ -27,11 +29,46 @@ func AuditList(ctx context.Context, a *cli.App, filter audit.Filter, verbose boo
 	})
 }
 
+// list prints the events that filter selects, and returns how many they are.
+func (p *rowPrinter) list(ctx context.Context, l *audit.Log, filter audit.Filter, rows bool) (listed int, err error) {
+	var waiting []audit.Row
+	if !rows && filter.Event != audit.EventProxyStarted {
+		if waiting, err = l.Waiting(ctx, filter); err != nil {
+			return 0, err
+		}
+		filter.NoIntents = true
+	}
+	full := false
+	if most := filter.Limit; most > 0 {
+		waiting = waiting[max(0, len(waiting)-most):]
+		filter.Limit -= len(waiting)
+		full = filter.Limit == 0
+	}
+	if !full {
+		err = l.Each(ctx, filter, func(r audit.Row) error {
+			listed++
+			waiting = slices.DeleteFunc(waiting, func(w audit.Row) bool { return isOutcome(r, w) })
+			return p.print(ctx, r, false)
+		})
+	}
+	for _, r := range waiting {
+		if listed++; err == nil {
+			err = p.print(ctx, r, true)
+		}
+	}
+	return listed, errors.Join(err, p.flush())
+}
+
+// isOutcome reports whether r is the outcome of an intent.
+func isOutcome(r, intent audit.Row) bool {
+	return r.Event != audit.EventProxyStarted && r.Fields["request_id"] == intent.Fields["request_id"]
+}
+
 func newAuditListCommand(a *cli.App) *cobra.Command {
-	opts, verbose := &auditOptions{limit: 100}, false
+	opts, rows, verbose := &auditOptions{limit: 100}, false, false
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List events, the oldest first",
+		Short: "List events, the oldest first; a request is one line",
 		Example: "  aileron audit list --connector github --since 24h\n" +
 			"  aileron audit list --session 01J… --limit 0 --json",
 		Args: cli.UsageArgs(cobra.NoArgs),
@@ -40,16 +77,17 @@ func newAuditListCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return AuditList(cmd.Context(), a, filter, verbose)
+			return AuditList(cmd.Context(), a, filter, rows, verbose)
 		},
 	}
 	opts.register(cmd)
-	registerVerbose(cmd, &verbose)
+	registerShown(cmd, &rows, &verbose)
 	return cmd
 }
 
-// registerVerbose adds -v to a command that lists events.
-func registerVerbose(cmd *cobra.Command, verbose *bool) {
+// registerShown adds the flags of what is shown to a command that lists events.
+func registerShown(cmd *cobra.Command, rows, verbose *bool) {
+	cmd.Flags().BoolVar(rows, "rows", false, "every row, as it is in the log: that of a request's intent too")
 	cmd.Flags().BoolVarP(verbose, "verbose", "v", false, "with why a request was refused, and what would be allowed")
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/auditlog"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/review"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
@@ -55,7 +56,7 @@ func newAuditPruneCommand(a *cli.App) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&opts.before, "before", "", "remove events before then: RFC 3339, or a duration before now such as 90d")
+	f.StringVar(&opts.before, "before", "", "remove events before then: "+review.Moments)
 	f.BoolVar(&opts.dryRun, "dry-run", false, "verify and print what would be removed, and remove nothing")
 	f.BoolVarP(&opts.yes, "yes", "y", false, "do not ask for confirmation")
 	f.StringVar(&opts.heads, "head", "", "a file with signed heads that the events must agree with; - for standard input")
@@ -65,7 +66,7 @@ func newAuditPruneCommand(a *cli.App) *cobra.Command {
 
 func (o *auditPruneOptions) run(ctx context.Context, a *cli.App) error {
 	if o.before == "" {
-		return failure.Usagef("--before is missing: it is RFC 3339, or a duration such as 90d")
+		return failure.Usagef("--before is missing: it is a date, or a duration such as 90d")
 	}
 	before, err := parseMoment(o.before, "--before")
 	if err != nil {
@@ -203,7 +204,7 @@ func prunedText(d pruned) string {
 	case !d.Pruned:
 		text = "would prune  " + planText(&d.PrunePlan)
 	case d.After > 0:
-		text += fmt.Sprintf("  audit.db has %s, and had %s", byteCount(d.After), byteCount(d.Before))
+		text += fmt.Sprintf("  audit.db has %s, and had %s", review.ByteCount(d.After), review.ByteCount(d.Before))
 	}
 	if d.Session != "" {
 		text += fmt.Sprintf("  the rest stays, because session %s had not ended then", d.Session)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +16,8 @@ import (
 )
 
 // rowPrinter prints events: as objects with --json, as an aligned table to a terminal, and otherwise as lines of
-// columns that do not depend on where they go.
+// columns that do not depend on where they go. A column is as wide as what is shown in it: the first lines are held
+// until that is known, and later ones may widen it. The caller flushes.
 type rowPrinter struct {
 	a       *cli.App
 	agents  review.Agents
@@ -27,7 +27,39 @@ type rowPrinter struct {
 	width   int // of the terminal; 0: it is none
 	colours map[string]int
 	colour  bool
+	held    []shownLine
+	widths  []int  // of the columns so far; 0: nothing was shown in it
 	day     string // of the line before
+}
+
+// maxHeld is how many lines are held.
+const maxHeld = 128
+
+// shownLine is an event as it is printed.
+type shownLine struct {
+	at        time.Time
+	session   string
+	cells     []string // of the columns, safe to print
+	rest, why string
+	narrow    []string // what a narrow terminal gets below the time and the session
+}
+
+// column is one of the table. A cell that is wider than most does not widen it.
+type column struct {
+	head  string
+	most  int
+	right bool
+}
+
+// columns returns those of the lines, behind the time.
+func (p *rowPrinter) columns() []column {
+	session, id := column{"session", 12, false}, column{"id", 14, false}
+	agent, sizes := column{"agent", 16, false}, []column{{"sent/got", 12, true}, {"ms", 12, true}}
+	decision := []column{{"decision", 11, false}, {"", 3, true}}
+	if p.width > 0 {
+		return append(append([]column{session, agent, id}, sizes...), decision...)
+	}
+	return append(append([]column{id, session, agent, {"", 40, false}}, sizes...), decision...)
 }
 
 // newRowPrinter returns a printer to stdout. open is for [review.Agents].
@@ -37,106 +69,160 @@ func newRowPrinter(a *cli.App, open func() (*audit.Log, error)) *rowPrinter {
 		// https://no-color.org. The cells themselves are escaped.
 		p.out, p.colour, p.colours = a.Child.Stdout, a.Getenv("NO_COLOR") == "", map[string]int{}
 	}
+	p.widths = make([]int, len(p.columns()))
 	return p
 }
 
-// print prints one event.
-func (p *rowPrinter) print(ctx context.Context, r audit.Row) error {
+// print prints one event. waiting reports whether it is the intent of a request that is under way.
+func (p *rowPrinter) print(ctx context.Context, r audit.Row, waiting bool) error {
 	if p.a.JSON {
 		return p.a.PrintJSON(r)
 	}
-	why := ""
-	if p.explain != nil {
-		why = termsafe.Line(review.Cut(p.explain(r), MaxRowText))
+	p.held = append(p.held, p.lineOf(ctx, r, waiting))
+	if len(p.held) < maxHeld {
+		return nil
 	}
-	text := p.line(ctx, r, why)
-	if p.width > 0 {
-		text = p.row(ctx, r, why)
+	return p.flush()
+}
+
+// flush prints what is held.
+func (p *rowPrinter) flush() error {
+	for i, c := range p.columns() {
+		for _, l := range p.held {
+			if n := console.DisplayWidth(l.cells[i]); n <= c.most && n > p.widths[i] {
+				p.widths[i] = n
+				if p.width > 0 {
+					p.widths[i] = max(n, len(c.head))
+				}
+			}
+		}
 	}
-	_, err := io.WriteString(p.out, text)
+	var out strings.Builder
+	for _, l := range p.held {
+		if p.width > 0 {
+			p.writeRow(&out, l)
+			continue
+		}
+		line := l.at.Format("2006-01-02T15:04:05.000Z07:00") + "  " + strings.Join(p.aligned(l.cells), "  ") + "  " + l.rest
+		if l.why != "" {
+			line += "  " + l.why
+		}
+		out.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	p.held = nil
+	_, err := io.WriteString(p.out, out.String())
 	return err
 }
 
-// line returns an event as columns that two spaces separate. Those before the decision have no space and are never
-// empty.
-func (p *rowPrinter) line(ctx context.Context, r audit.Row, why string) string {
-	line := fmt.Sprintf("%s  %-14s  %-12s  %-8s  %-20s  %9s  %6s  %-9s %3s  %s",
-		r.TS.Local().Format("2006-01-02T15:04:05.000Z07:00"), review.Word(review.ShortRow(r.ID)),
-		review.Word(review.ShortSession(r.SessionID)), review.Word(p.agents.Of(ctx, r)), review.Word(r.Binding),
-		cmp.Or(byteText(r), "-"),
-		cmp.Or(milliText(r), "-"), decisionText(r), statusText(r), detail(r))
-	if why != "" {
-		line += "  " + why
+// aligned returns the cells in their columns. A column in which nothing was shown is left out.
+func (p *rowPrinter) aligned(cells []string) (parts []string) {
+	for i, c := range p.columns() {
+		pad := strings.Repeat(" ", max(0, p.widths[i]-console.DisplayWidth(cells[i])))
+		switch {
+		case p.widths[i] == 0 && cells[i] == "":
+		case c.right:
+			parts = append(parts, pad+cells[i])
+		default:
+			parts = append(parts, cells[i]+pad)
+		}
 	}
-	return strings.TrimRight(termsafe.Line(line), " ") + "\n"
+	return parts
 }
 
-// The columns of the table, which fit into the 80 of a common terminal. What follows them begins in the same line if it
-// fits there, and otherwise in the next one. A terminal of fewer columns gets them below the time and the session.
-const (
-	fullTable   = 80
-	tableColumn = "%-8s %s %-14s %9s %6s %-11s %3s"
-	tableWidth  = 8 + 1 + 12 + 1 + 8 + 1 + 14 + 1 + 9 + 1 + 6 + 1 + 11 + 1 + 3
-	tableIndent = "         "
-)
-
-// row returns an event as a row of the table, after the date and the names of the columns where they are due.
-func (p *rowPrinter) row(ctx context.Context, r audit.Row, why string) string {
-	var out strings.Builder
-	at := r.TS.Local()
-	if day := at.Format("Monday, 2006-01-02 MST (Z07:00)"); day != p.day {
-		if p.day == "" && p.width >= fullTable {
-			out.WriteString("time     session      agent    id              sent/got     ms decision\n")
-		}
-		fmt.Fprintf(&out, "%s\n", strings.Join(console.Folded(day, p.width), "\n"))
-		p.day = day
+// lineOf returns an event as it is printed. In a pipe, the columns before the decision have no space and are never
+// empty.
+func (p *rowPrinter) lineOf(ctx context.Context, r audit.Row, waiting bool) shownLine {
+	l := shownLine{at: r.TS.Local(), session: r.SessionID}
+	if p.explain != nil {
+		l.why = termsafe.Line(review.Cut(p.explain(r), review.MaxRowText))
 	}
-	decision, rest := decisionText(r), detail(r)
+	decision, rest, milli := review.DecisionText(r), review.Detail(r), review.MilliText(r.DurationUS)
+	if waiting {
+		decision, milli = "waiting", review.MilliText(time.Since(r.TS).Microseconds())
+	}
+	id, session, agent := review.ShortRow(r.ID), review.ShortSession(r.SessionID), p.agents.Of(ctx, r)
+	if p.width == 0 {
+		l.rest = termsafe.Line(rest)
+		for _, cell := range []string{review.Word(id), review.Word(session), review.Word(agent), review.Word(r.Binding),
+			cmp.Or(review.ByteText(r), "-"), cmp.Or(milli, "-"), decision, review.StatusText(r)} {
+			l.cells = append(l.cells, termsafe.Line(cell))
+		}
+		return l
+	}
 	if len(decision) > 11 { // an event that is no request
 		decision, rest = "", decision+"  "+rest
 	}
 	if r.Binding != "" && r.Binding != review.Subject(r) {
 		rest = r.Binding + "  " + rest
 	}
-	rest = strings.TrimRight(termsafe.Line(rest), " ")
-	who := p.paint(r.SessionID,
-		fmt.Sprintf("%s %s", Fit(review.ShortSession(r.SessionID), 12), Fit(p.agents.Of(ctx, r), 8)))
-	if p.width < fullTable {
-		fmt.Fprintf(&out, "%-8s %s\n", at.Format(time.TimeOnly), who)
-		p.narrow(&out, r, decision, rest, why)
-		return out.String()
+	l.rest = strings.TrimRight(termsafe.Line(rest), " ")
+	room := 8
+	if p.width >= wideTable {
+		room = 16
 	}
-	line := fmt.Sprintf(tableColumn, at.Format(time.TimeOnly), who, Fit(review.ShortRow(r.ID), 14),
-		byteText(r), milliText(r), decision, statusText(r))
-	if console.DisplayWidth(rest) < p.width-tableWidth-1 {
-		out.WriteString(strings.TrimRight(line+"  "+rest, " ") + "\n")
-		rest = ""
-	} else {
-		out.WriteString(strings.TrimRight(line, " ") + "\n")
+	l.cells = []string{strings.TrimRight(Fit(session, 12), " "), strings.TrimRight(Fit(agent, room), " "),
+		strings.TrimRight(Fit(id, 14), " "), review.ByteText(r), milli, termsafe.Line(decision), review.StatusText(r)}
+	if milli != "" {
+		milli += " ms"
 	}
-	for _, text := range []string{rest, why} {
-		for _, part := range console.Folded(text, p.width-len(tableIndent)) {
-			out.WriteString(tableIndent + part + "\n")
+	decided := strings.TrimSpace(decision + " " + review.StatusText(r))
+	for _, cell := range []string{decided, id, review.ByteText(r), milli} {
+		if cell != "" {
+			l.narrow = append(l.narrow, termsafe.Line(cell))
 		}
 	}
-	return out.String()
+	return l
 }
 
-// narrow writes what does not fit beside the time and the session of an event.
-func (p *rowPrinter) narrow(out *strings.Builder, r audit.Row, decision, rest, why string) {
-	var cells []string
-	for _, cell := range []string{strings.TrimSpace(decision + " " + statusText(r)), review.ShortRow(r.ID), byteText(r)} {
-		if cell != "" {
-			cells = append(cells, termsafe.Line(cell))
+// The table fits into the 80 columns of a common terminal. What follows its columns begins in the same line if it fits
+// there, and otherwise in the next one. A terminal of fewer columns gets them below the time and the session.
+const (
+	fullTable   = 80
+	wideTable   = 100
+	tableIndent = "         "
+)
+
+// writeRow writes an event as a row of the table, after the date and the names of the columns where they are due.
+func (p *rowPrinter) writeRow(out *strings.Builder, l shownLine) {
+	if day := l.at.Format("Monday, 2006-01-02 MST (Z07:00)"); day != p.day {
+		if p.day == "" && p.width >= fullTable {
+			var heads []string
+			for i, c := range p.columns() {
+				if heads = append(heads, ""); p.widths[i] > 0 {
+					heads[i] = c.head
+				}
+			}
+			out.WriteString("time     " + strings.TrimRight(strings.Join(p.aligned(heads), " "), " ") + "\n")
+		}
+		fmt.Fprintf(out, "%s\n", strings.Join(console.Folded(day, p.width), "\n"))
+		p.day = day
+	}
+	if p.width < fullTable {
+		who := p.paint(l.session, console.Padded(l.cells[0], 12)+" "+l.cells[1])
+		fmt.Fprintf(out, "%-8s %s\n", l.at.Format(time.TimeOnly), who)
+		for _, lines := range [][]string{console.Filled(l.narrow, p.width-2), console.Folded(l.rest, p.width-2),
+			console.Folded(l.why, p.width-2)} {
+			for _, line := range lines {
+				out.WriteString("  " + line + "\n")
+			}
+		}
+		return
+	}
+	cells, who, rest := p.aligned(l.cells), 0, l.rest
+	for i := range 2 { // the session and its agent
+		if p.widths[i] > 0 {
+			who++
 		}
 	}
-	if ms := milliText(r); ms != "" {
-		cells = append(cells, ms+" ms")
+	line := strings.Join(cells[who:], " ")
+	if used := console.DisplayWidth(tableIndent + strings.Join(cells, " ") + "  " + rest); used < p.width {
+		line, rest = line+"  "+rest, ""
 	}
-	for _, lines := range [][]string{console.Filled(cells, p.width-2), console.Folded(rest, p.width-2), console.Folded(why,
-		p.width-2)} {
-		for _, line := range lines {
-			out.WriteString("  " + line + "\n")
+	line = l.at.Format(time.TimeOnly) + " " + p.paint(l.session, strings.Join(cells[:who], " ")) + " " + line
+	out.WriteString(strings.TrimRight(line, " ") + "\n")
+	for _, text := range []string{rest, l.why} {
+		for _, part := range console.Folded(text, p.width-len(tableIndent)) {
+			out.WriteString(tableIndent + part + "\n")
 		}
 	}
 }
@@ -163,40 +249,4 @@ func (p *rowPrinter) paint(session, text string) string {
 		p.colours[session] = n
 	}
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", palette[n%len(palette)], text)
-}
-
-// byteText returns how much was sent and received, or "" if nothing was.
-func byteText(r audit.Row) string {
-	if r.RequestBytes == 0 && r.ResponseBytes == 0 {
-		return ""
-	}
-	return byteCount(r.RequestBytes) + "/" + byteCount(r.ResponseBytes)
-}
-
-// byteCount returns a number of bytes in at most four characters.
-func byteCount(n int64) string {
-	if n < 1000 {
-		return strconv.FormatInt(n, 10)
-	}
-	value := float64(n)
-	for _, unit := range "kMGTPE" {
-		switch value /= 1000; {
-		case value < 9.95:
-			return fmt.Sprintf("%.1f%c", value, unit)
-		case value < 999.5:
-			return fmt.Sprintf("%.0f%c", value, unit)
-		}
-	}
-	return ">1E"
-}
-
-// milliText returns the duration of a request in milliseconds, or "" if it has none.
-func milliText(r audit.Row) string {
-	switch {
-	case r.DurationUS <= 0:
-		return ""
-	case r.DurationUS < 10_000:
-		return strconv.FormatFloat(float64(r.DurationUS)/1000, 'f', 1, 64)
-	}
-	return strconv.FormatInt(r.DurationUS/1000, 10)
 }

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -13,14 +14,15 @@ import (
 	"github.com/ALRubinger/aileron/internal/auditlog"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/report"
+	"github.com/ALRubinger/aileron/internal/review"
 )
 
 func newAuditTailCommand(a *cli.App) *cobra.Command {
 	opts := &auditOptions{limit: 10}
-	follow, verbose, n := false, false, 10
+	follow, rows, verbose, n := false, false, false, 10
 	cmd := &cobra.Command{
 		Use:     "tail",
-		Short:   "List the newest events, and with -f each new one",
+		Short:   "List the newest events, and with -f each new one; a request is one line",
 		Example: "  aileron audit tail -f\n  aileron audit tail -n 50 --decision rejected",
 		Args:    cli.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -35,22 +37,22 @@ func newAuditTailCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			if !follow {
-				return AuditList(cmd.Context(), a, filter, verbose)
+				return AuditList(cmd.Context(), a, filter, rows, verbose)
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			return opts.follow(ctx, a, filter, verbose)
+			return opts.follow(ctx, a, filter, rows, verbose)
 		},
 	}
 	opts.register(cmd)
-	registerVerbose(cmd, &verbose)
+	registerShown(cmd, &rows, &verbose)
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with each new event until interrupted")
 	cmd.Flags().IntVarP(&n, "lines", "n", n, "how many events to begin with")
 	return cmd
 }
 
 // follow prints events until ctx ends, including those of a log that does not exist yet.
-func (o *auditOptions) follow(ctx context.Context, a *cli.App, filter audit.Filter, verbose bool) error {
+func (o *auditOptions) follow(ctx context.Context, a *cli.App, filter audit.Filter, rows, verbose bool) error {
 	home, err := a.Home()
 	if err != nil {
 		return err
@@ -72,45 +74,46 @@ func (o *auditOptions) follow(ctx context.Context, a *cli.App, filter audit.Filt
 	if verbose {
 		p.explain = report.Explainer(a.Dir)
 	}
-	show := func(r audit.Row) error { return p.print(ctx, r) }
-	if o.agent != "" {
-		if show, err = o.ofAgent(ctx, a, p, &filter); ctx.Err() != nil {
-			return nil // interrupted
-		} else if err != nil {
-			return err
-		}
-	}
-	return auditlog.Hint(audit.Follow(ctx, path, filter, show, a.AuditNotice))
-}
-
-// ofAgent prints the events so far of the agent's sessions, and returns a function that prints those of all its
-// sessions: others may start.
-func (o *auditOptions) ofAgent(
-	ctx context.Context, a *cli.App, p *rowPrinter, filter *audit.Filter,
-) (show func(audit.Row) error, err error) {
-	l, err := a.AuditReader()
-	if err != nil {
-		return nil, err
-	}
-	if l != nil {
-		defer l.Close()
-		newest, err := l.List(ctx, audit.Filter{Limit: 1, Newest: true})
-		if err != nil {
-			return nil, auditlog.Hint(err)
-		}
-		if len(newest) == 1 {
-			before := *filter
-			before.ThroughSeq, filter.AfterSeq = newest[0].Seq, newest[0].Seq
-			if err := l.Each(ctx, before, func(r audit.Row) error { return p.print(ctx, r) }); err != nil {
-				return nil, auditlog.Hint(err)
-			}
-		}
-	}
-	filter.Sessions, filter.Limit, filter.Newest = nil, 0, false
-	return func(r audit.Row) error {
-		if p.agents.Of(ctx, r) != o.agent {
+	f := &review.Fold{Rows: rows || a.JSON || filter.Event == audit.EventProxyStarted, Flush: p.flush}
+	f.Show = func(r audit.Row, waiting bool) error {
+		if o.agent != "" && p.agents.Of(ctx, r) != o.agent {
 			return nil
 		}
-		return p.print(ctx, r)
-	}, nil
+		return p.print(ctx, r, waiting)
+	}
+	if err := o.begin(ctx, a, f, &filter); ctx.Err() != nil {
+		return nil //nolint:nilerr // interrupted
+	} else if err != nil {
+		return err
+	}
+	defer f.Watch(ctx)()
+	return auditlog.Hint(audit.Follow(ctx, path, filter, f.Add, a.AuditNotice))
+}
+
+// begin takes what is under way. Of an agent it takes all events so far of its sessions, and changes the filter to
+// those that follow of all sessions: others may start.
+func (o *auditOptions) begin(ctx context.Context, a *cli.App, f *review.Fold, filter *audit.Filter) error {
+	filter.NoIntents = !f.Rows
+	l, err := a.AuditReader()
+	if err != nil || l == nil {
+		return err
+	}
+	defer l.Close()
+	newest, err := l.List(ctx, audit.Filter{Limit: 1, Newest: true})
+	if err == nil && len(newest) == 1 && o.agent != "" {
+		before := *filter
+		before.ThroughSeq, filter.AfterSeq = newest[0].Seq, newest[0].Seq
+		err = l.Each(ctx, before, f.Add)
+	}
+	var waiting []audit.Row
+	if err == nil && !f.Rows {
+		waiting, err = l.Waiting(ctx, *filter)
+	}
+	for _, r := range waiting {
+		err = errors.Join(err, f.Add(r))
+	}
+	if o.agent != "" {
+		filter.Sessions, filter.Limit, filter.Newest = nil, 0, false
+	}
+	return auditlog.Hint(err)
 }

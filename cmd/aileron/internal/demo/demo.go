@@ -64,7 +64,7 @@ func runDemo(ctx context.Context, a *cli.App, engine string) error {
 		return err
 	}
 	fmt.Fprintf(a.Stdout, "\n# on the host: what a reviewer sees (aileron audit list)\n")
-	if err := auditcmd.AuditList(ctx, sub, audit.Filter{}, false); err != nil {
+	if err := auditcmd.AuditList(ctx, sub, audit.Filter{}, true, false); err != nil {
 		return err
 	}
 	done, err := demo.Verdict(ctx, sub.Dir, boxed)
