@@ -38,6 +38,9 @@ func ParseHost(s string) (HostPattern, error) {
 		name, _, _ := strings.Cut(rest, "/")
 		return h, fmt.Errorf("%s is a URL; name the host alone, as in %s", quote(s), quote(name))
 	}
+	if name, _, isPath := strings.Cut(s, "/"); isPath && name != "" {
+		return h, fmt.Errorf("%s has a path; name the host alone, as in %s", quote(s), quote(name))
+	}
 	name, port, found := strings.Cut(s, ":")
 	if found {
 		n, err := hostport.ParsePort(port)

@@ -28,7 +28,17 @@ type Operation struct {
 	NoCredential bool
 }
 
-// RefusedRow returns the row of a request that was refused for want of a connector or an operation.
+// IsRow reports whether a text is the id of an audit row, or the beginning of one as lists show it.
+func IsRow(text string) bool {
+	_, _, fits := audit.PrefixTimes(strings.ToUpper(text))
+	return audit.IsID(text) || fits && len(text) >= shortID
+}
+
+// shortID is the length from which the beginning of an id is taken for one. It is 48 bits of its time.
+const shortID = 10
+
+// RefusedRow returns the row of a request that was refused for want of a connector or an operation, by the beginning of
+// its id.
 func RefusedRow(ctx context.Context, d *home.Dir, id string) (row audit.Row, err error) {
 	l, err := d.AuditReader()
 	if err != nil {
@@ -38,7 +48,13 @@ func RefusedRow(ctx context.Context, d *home.Dir, id string) (row audit.Row, err
 		return row, hint.New(audit.ErrNotFound, "there is no audit log yet; it begins with the first session")
 	}
 	defer l.Close()
-	if row, err = l.Get(ctx, id); err != nil {
+	rows, err := l.Find(ctx, id, 2)
+	if len(rows) > 1 {
+		return row, failure.Usagef("allow the request of row %s: several ids begin so; write more of one", id)
+	}
+	if err == nil {
+		row = rows[0]
+	} else {
 		return row, hint.New(auditlog.Hint(err), "see the ids with: aileron audit list --decision rejected --json")
 	}
 	switch row.Reason {
@@ -106,8 +122,12 @@ func (o Operation) ForRow(row audit.Row, current []*spec.Connector) (made local.
 func ForHost(host string, current []*spec.Connector) (made local.Connector, err error) {
 	h, err := spec.ParseHost(host)
 	if err != nil {
-		return made, hint.New(failure.Usagef("allow takes the id of an audit row, or a HOST: %v", err),
-			"aileron allow --help")
+		usage := failure.Usagef("allow takes the id of an audit row, or a HOST: %v", err)
+		if _, number := strconv.ParseUint(host, 10, 64); number == nil {
+			return made, hint.New(usage, "if %s is a port, name the host too, as in example.com:8443; "+
+				"if it is a row, write its id: aileron audit list --decision rejected", host)
+		}
+		return made, hint.New(usage, "aileron allow --help")
 	}
 	made = extend(strings.TrimSuffix(h.String(), ":443"), current)
 	fqn := local.FQN(made.Host)

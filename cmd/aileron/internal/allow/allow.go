@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
 	"github.com/ALRubinger/aileron/internal/allow"
@@ -82,7 +81,7 @@ func (o *allowOptions) run(ctx context.Context, a *cli.App, what string) error {
 func (o *allowOptions) connectorFor(
 	ctx context.Context, a *cli.App, what string, current []*spec.Connector,
 ) (made local.Connector, err error) {
-	if audit.IsID(what) {
+	if allow.IsRow(what) {
 		row, err := allow.RefusedRow(ctx, a.Dir, what)
 		if err != nil {
 			return made, err

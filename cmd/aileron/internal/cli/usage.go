@@ -71,6 +71,10 @@ func UsageFlags(cmd *cobra.Command, err error) error {
 	if strings.HasPrefix(err.Error(), "unknown shorthand flag: ") {
 		return afterDashes(cmd, failure.Usage(err), "")
 	}
+	if _, number, missing := strings.Cut(err.Error(), "missing unit in duration "); missing {
+		number = strings.Trim(number, "\"")
+		return hint.New(failure.Usage(err), "write %[1]sh, %[1]sm or %[1]ss for hours, minutes or seconds", number)
+	}
 	if strings.Contains(err.Error(), "in duration ") {
 		return hint.New(failure.Usage(err), "a duration is such as 90s, 30m or 8h")
 	}
