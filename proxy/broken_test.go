@@ -33,7 +33,7 @@ func (w *world) denied(status int, why Reason) {
 	w.t.Helper()
 	for method, body := range map[string]string{"GET": "", "POST": strings.Repeat("a body ", 1000)} {
 		res, got := w.do(method, "https://api.good.example/v1/items", body)
-		class := map[int]string{502: "network_error", 504: "timeout"}[status]
+		class := map[int]string{403: "network_error", 502: "network_error", 504: "timeout"}[status]
 		if c, r := reason(w.t, got); res.StatusCode != status || c != class || r != why {
 			w.t.Errorf("%s: got %d %s %s, want %d %s", method, res.StatusCode, c, r, status, why)
 		}
@@ -200,7 +200,7 @@ func TestAnUpstreamThatSpeaksNoTLSIsNamed(t *testing.T) {
 	w := newWorldWith(t, false, func(c *Config) {
 		c.Upstream.Resolve["api.good.example:443"] = netip.MustParseAddrPort(l.Addr().String())
 	}, nil)
-	w.denied(502, ReasonTLSUpstream)
+	w.denied(403, ReasonTLSUpstream)
 	if _, body := w.do("GET", "https://api.good.example/v1/items", ""); !strings.Contains(body, "does not speak TLS") {
 		t.Errorf("the message is %s", body)
 	}

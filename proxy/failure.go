@@ -119,7 +119,7 @@ func adviceOf(e *upstream.Error, safe bool) *advice {
 	case upstream.CertificateUnreadable:
 		return &advice{false, "Nothing was sent. Do not retry. The owner of the host has to replace the certificate; " +
 			"if no connector names the host, the user can have its TLS relayed undecrypted: tunnel in config.toml."}
-	case upstream.HandshakeRefused:
+	case upstream.HandshakeRefused, upstream.NotTLS:
 		return &advice{false, "Nothing was sent. Do not retry: it does not pass with time."}
 	case upstream.HandshakeFailed:
 		return &advice{true, "Nothing was sent, so it may be sent again. Try again later."}
@@ -160,6 +160,8 @@ func denyUpstream(host string, err error, safe bool) *Denial {
 			d.advice = &advice{false, "Do not retry: ask the user whether to allow them, with allow_ranges = [\"" +
 				e.Range.String() + "\"] below [upstream] in config.toml."}
 		}
+	case e.Kind == upstream.HandshakeFailed: // the one cause of its reason that passes
+		return d.WithStatus(http.StatusBadGateway)
 	case e.Kind == upstream.Canceled && e.Sent: // what was sent cannot be taken back
 		d.Reason = ReasonUndelivered
 	}

@@ -72,6 +72,9 @@ func TestARetriableFailureIsToldApart(t *testing.T) {
 	} {
 		d := denyUpstream("h", &c.err, c.safe)
 		got := strings.Contains(string(d.JSON()), `"retriable":true`)
+		if d.Reason == ReasonTLSUpstream && (d.Status() >= 500) != c.retriable {
+			t.Errorf("%v: the status is %d", &c.err, d.Status())
+		}
 		if got != c.retriable || !strings.Contains(d.Text(), c.says) {
 			t.Errorf("%v, safe %t: retriable %t, %s", &c.err, c.safe, got, d.Text())
 		}

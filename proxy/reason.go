@@ -215,7 +215,7 @@ var meanings = map[Reason]meaning{
 		"Private, local and metadata addresses are never reached. Do not retry."},
 	ReasonName: {networkError, 502, true, hintDial},
 	ReasonDial: {networkError, 502, true, hintDial},
-	ReasonTLSUpstream: {networkError, 502, false, "Nothing was sent. Do not retry: it does not pass with time. " +
+	ReasonTLSUpstream: {networkError, 403, false, "Nothing was sent. Do not retry: it does not pass with time. " +
 		"The user adds a root that is missing with --upstream-ca."},
 	ReasonClientCert: {networkError, 403, false,
 		"aileron has no certificate to present. Do not retry: use a host that takes another credential, " +

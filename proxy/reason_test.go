@@ -96,7 +96,7 @@ func TestWhatLastsIsNoServerError(t *testing.T) {
 		ReasonDraining, ReasonCA, ReasonPanic, // the session's end, or a fault of ours
 		ReasonClientGone, ReasonUndelivered, // in rows alone
 		ReasonUpstream, ReasonUpstreamHTTP, ReasonUpstreamHead, ReasonUpstreamSlow, ReasonUpstreamEnd, ReasonUpstreamRST,
-		ReasonTLSUpstream, ReasonTruncated, ReasonTimeout, // the host's
+		ReasonTruncated, ReasonTimeout, // the host's
 	}
 	for reason, m := range meanings {
 		if m.status >= 500 && !m.retriable && !slices.Contains(open, reason) {

@@ -162,7 +162,7 @@ func TestAWeakChainGetsNothingOnAnyWay(t *testing.T) {
 						}
 						break
 					}
-					if status != 502 || why != ReasonTLSUpstream || w.last().Event != audit.EventProxyRejected ||
+					if status != 403 || why != ReasonTLSUpstream || w.last().Event != audit.EventProxyRejected ||
 						Reason(w.last().Reason) != ReasonTLSUpstream {
 						t.Errorf("%s, %s: %d %s", way, alpn, status, body)
 					}

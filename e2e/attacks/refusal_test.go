@@ -50,7 +50,7 @@ var (
 	tooManyRequests   = refusal{503, "unavailable", "too_many_requests", ""}
 	nameNotResolved   = refusal{502, "network_error", "name_not_resolved", ""}
 	unreachable       = refusal{502, "network_error", "upstream_unreachable", ""}
-	notVerified       = refusal{502, "network_error", "upstream_not_verified", ""}
+	notVerified       = refusal{403, "network_error", "upstream_not_verified", ""}
 	upstreamBroken    = refusal{502, "network_error", "upstream_broken", ""}
 	upstreamNotHTTP   = refusal{502, "network_error", "upstream_not_http", ""}
 	upstreamHead      = refusal{502, "network_error", "upstream_head_too_large", ""}

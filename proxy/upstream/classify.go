@@ -61,7 +61,11 @@ func kindOf(ctx context.Context, err error, a *attempt) (kind Kind, detail strin
 	case errors.As(err, &record):
 		return NotTLS, ""
 	case errors.As(err, &network) && network.Op == "remote error":
-		return alertKind(network.Err, errors.As(err, &unsafe) && unsafe.asked || a.wasAsked())
+		kind, detail = alertKind(network.Err, errors.As(err, &unsafe) && unsafe.asked || a.wasAsked())
+		if kind != ClientCertificate && a != nil && a.mayHaveArrived() { // the handshake was over
+			return Closed, ""
+		}
+		return kind, detail
 	case errors.As(err, &unsafe):
 		return verifyKind(unsafe.error)
 	case errors.As(err, &head):

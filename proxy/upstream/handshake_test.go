@@ -52,6 +52,15 @@ func TestEachAlertOfAHostHasItsKind(t *testing.T) {
 	}
 }
 
+// An alert that comes when the request has left is the end of a connection, and the request may have taken effect.
+func TestAnAlertAfterTheRequestIsTheEndOfAConnection(t *testing.T) {
+	a := &attempt{conn: &countedConn{}}
+	a.conn.written.Store(1)
+	if kind, _ := kindOf(t.Context(), &net.OpError{Op: "remote error", Err: internalError}, a); kind != Closed {
+		t.Errorf("got %v, want %v", kind, Closed)
+	}
+}
+
 // OpenSSL accepts such a certificate, so that the host works without aileron.
 func TestACertificateThatCannotBeParsedIsNamed(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
