@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,6 +92,8 @@ func TestWhatEntriesAllowAndDeny(t *testing.T) {
 		"go": {
 			"GET https://proxy.golang.org/github.com/%21burnt%21sushi/toml/@v/list":                   "modules.download",
 			"GET https://proxy.golang.org/github.com/!burnt!sushi/toml/@v/v1.0.0.zip":                 "modules.download",
+			"GET https://proxy.golang.org/gomodules.xyz/jsonpatch/v2/@v/list":                         "modules.download",
+			"GET https://sum.golang.org/lookup/al.essio.dev/pkg/shellescape@v1.6.0":                   "sumdb.lookup",
 			"GET https://proxy.golang.org/data.attacker.example/@v/list":                              "",
 			"GET https://proxy.golang.org/data.attacker.example/github.com/@v/list":                   "",
 			"GET https://sum.golang.org/lookup/golang.org/x/mod@v0.1.0":                               "sumdb.lookup",
@@ -157,5 +161,30 @@ func TestWhatEntriesAllowAndDeny(t *testing.T) {
 				t.Errorf("%s: %s is %q, want %q (%v)", entry, request, got, want, decision.Denial)
 			}
 		}
+	}
+}
+
+// The connector and the data that scripts/go-hosts keeps have the same hosts.
+func TestTheHostsOfModulesAreThoseOfTheData(t *testing.T) {
+	var want []string
+	for line := range strings.Lines(string(must.Get(os.ReadFile("../../scripts/go-hosts.txt"))(t))) {
+		if host, ok := strings.CutPrefix(strings.TrimSpace(line), "host "); ok {
+			want = append(want, host)
+		}
+	}
+	e, _ := Find("go")
+	limited := 0
+	for _, op := range e.Connector.Tools[0].Operations {
+		for _, in := range op.Inputs {
+			if in.Name != "host" {
+				continue
+			}
+			if limited++; len(want) < 50 || !slices.Equal(in.Values, want) {
+				t.Errorf("the hosts of %s are %q, want %q: run scripts/go-hosts", op.Name, in.Values, want)
+			}
+		}
+	}
+	if limited != 3 {
+		t.Errorf("%d operations have hosts, want 3", limited)
 	}
 }
