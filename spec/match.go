@@ -264,6 +264,11 @@ func noValue(op *Operation, in *Input, value string, t Target) *NoMatch {
 	}
 	no.message = "the operation " + op.Tool + " " + op.Name + " does not allow the value " + quote(truncated(value)) +
 		" of " + in.Name + "; allowed are " + listed(in.Values)
+	// The value is the client's, and the line is for a person's shell.
+	if in.In == InPath && op.Injection == nil && isName(value, ".-") {
+		no.message += "; to allow this one, the user runs aileron allow ID --path '" + op.Path.with(in.Name, value) +
+			"', with the audit id of this denial"
+	}
 	return no
 }
 

@@ -211,6 +211,11 @@ func (t Template) Slashed() []string {
 	return names
 }
 
+// with returns the text of the template with a value in the place of a variable.
+func (t Template) with(name, value string) string {
+	return strings.Replace(t.text, "{"+name+"}", value, 1)
+}
+
 // Replace returns path with the segment of a variable replaced by an escaped
 // value. It reports false if t does not cover path or has no such variable.
 func (t Template) Replace(path, name, value string) (replaced string, ok bool) {

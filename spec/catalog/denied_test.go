@@ -164,6 +164,23 @@ func TestWhatEntriesAllowAndDeny(t *testing.T) {
 	}
 }
 
+// A denied host of modules names the command that allows it, unless a shell would read more than a host in it.
+func TestADeniedHostOfModulesNamesTheCommand(t *testing.T) {
+	e, _ := Find("go")
+	ix := must.Get(spec.NewIndex([]*spec.Connector{e.Connector}))(t)
+	for host, want := range map[string]string{
+		"own.example": "the user runs aileron allow ID --path '/own.example/{module...}', with the audit id",
+		"x'$(id)'":    "",
+	} {
+		target := spec.Target{Scheme: "https", Host: "proxy.golang.org", Port: 443, Method: "GET",
+			Path: "/" + host + "/x/@v/list"}
+		_, no := ix.Match(target)
+		if no == nil || !strings.Contains(no.Error(), want) || want == "" && strings.Contains(no.Error(), "--path") {
+			t.Errorf("the denial of %s is %v, want %q in it", host, no, want)
+		}
+	}
+}
+
 // The connector and the data that scripts/go-hosts keeps have the same hosts.
 func TestTheHostsOfModulesAreThoseOfTheData(t *testing.T) {
 	var want []string
