@@ -283,3 +283,28 @@ func typeAhead(t *testing.T, keyboard, terminal *os.File, line string) {
 		}
 	}
 }
+
+// Whether agents are unattended is asked once, and the answer is in config.toml. A launch without a sealed sandbox has
+// none of it.
+func TestSetupAsksOnceWhetherAgentsAreUnattended(t *testing.T) {
+	o := newOwner(t)
+	o.env = nil
+	t.Setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock") // the launch ends there
+	const question = "let agents use their tools without asking you before each? [y/N]"
+	shown, _ := o.dialogue([]string{"y\n", anthropicKey + "\n", "\n", testPassphrase + "\n", testPassphrase + "\n", "y\n",
+		"y\n"}, "launch", "--sandbox=docker", "claude")
+	if !strings.Contains(shown, question) ||
+		!strings.Contains(shown, "config.toml has unattended = true below [sandbox]") ||
+		!strings.Contains(shown, "unattended: claude uses its tools without asking (--dangerously-skip-permissions)") {
+		t.Errorf("it shows %s", shown)
+	}
+	shown, _ = o.dialogue([]string{"y\n", openaiKey + "\n", "\n", "y\n", testPassphrase + "\n"},
+		"launch", "--sandbox=docker", "codex")
+	if strings.Contains(shown, question) {
+		t.Errorf("it asks again: %s", shown)
+	}
+	_, errs, _ := o.run("launch", "--sandbox=off", "claude")
+	if !strings.Contains(errs, "the agent asks as it is configured: unattended in config.toml is for a sealed sandbox") {
+		t.Errorf("without a sandbox it says %s", errs)
+	}
+}
