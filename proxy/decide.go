@@ -45,7 +45,10 @@ type Decision struct {
 	Reason  Reason     // why, for Deny; "" otherwise
 	Match   spec.Match // the operation that the request is; zero when it is none
 	Target  spec.Target
-	Denial  *Denial // the response to the client, for Deny; nil otherwise
+	// Verbatim is whether the target is not what its URL would be on the wire, and is sent as it is all the same:
+	// [spec.Index.IsOpen] holds for its host.
+	Verbatim bool
+	Denial   *Denial // the response to the client, for Deny; nil otherwise
 }
 
 // Decide returns the decision about a request. Every path to it leads here: a
@@ -56,13 +59,16 @@ func Decide(q Question) Decision {
 	case !wire.IsMethod(q.Method):
 		return Denied(ReasonMalformed.Deny("the method is not a token"))
 	case !wire.IsTarget(q.Target):
-		return Denied(ReasonMalformed.Deny("the request target is empty, not plain ASCII, or has a fragment"))
+		return Denied(ReasonMalformed.Deny("the request target is empty, or has a blank, a control character or a fragment"))
 	case q.Method == http.MethodConnect:
 		return Denied(ReasonMalformed.Deny("there is a CONNECT inside a tunnel"))
 	}
 	t, doubt, d := target(q.Authority, q.Scheme, q.Method, q.Target, q.Host)
 	if d != nil {
 		return Denied(d)
+	}
+	if !wire.IsPlain(q.Target) && !q.isOpen(t) {
+		return Denied(ReasonMalformed.Deny("the request target has a byte that is not plain ASCII"))
 	}
 	if t.Host == APIHost {
 		return Decision{Verdict: SessionAPI, Target: t}
@@ -100,7 +106,7 @@ func DenyNoMatch(no *spec.NoMatch, upgrade bool) *Denial {
 func (q Question) judge(out Decision) Decision {
 	d := q.denyUndeclared(out.Match.Operation)
 	if d == nil {
-		d = denyUnsendable(out)
+		d = q.denyUnsendable(&out)
 	}
 	if d != nil {
 		out.Verdict, out.Reason, out.Denial = Deny, d.Reason, d
@@ -128,15 +134,23 @@ func hasNoBody(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodDelete
 }
 
+// isOpen reports whether the host of t may get a target that two servers might read differently.
+func (q Question) isOpen(t spec.Target) bool {
+	return t.Host != APIHost && q.Index.IsOpen(t.Host, t.Port)
+}
+
 // denyUnsendable denies a target that would not be sent byte by byte as it was
 // judged, and a query out of which the sandbox's own credentials cannot be taken.
-func denyUnsendable(out Decision) *Denial {
+func (q Question) denyUnsendable(out *Decision) *Denial {
 	path, err := url.PathUnescape(out.Target.Path)
 	if err != nil {
 		return ReasonMalformed.Deny("the path has a broken escape")
 	}
-	if sent := (&url.URL{Path: path, RawPath: out.Target.Path}).EscapedPath(); sent != out.Target.Path {
-		return ReasonMalformed.Deny("the path has more than one spelling")
+	if isOdd(out.Target, (&url.URL{Path: path, RawPath: out.Target.Path}).EscapedPath()) {
+		out.Verbatim = q.isOpen(out.Target) && !strings.HasPrefix(out.Target.Path, "//") // net/url's mark of an authority
+		if !out.Verbatim {
+			return ReasonMalformed.Deny("the path has more than one spelling")
+		}
 	}
 	if op := out.Match.Operation; op == nil || op.Injection == nil {
 		return nil
@@ -149,6 +163,10 @@ func denyUnsendable(out Decision) *Denial {
 	}
 	return nil
 }
+
+// isOdd reports whether t is not what its URL would be on the wire, with its path
+// escaped.
+func isOdd(t spec.Target, escaped string) bool { return escaped != t.Path || !wire.IsPlain(t.Query) }
 
 // ParseURL reads the scheme and the authority of an absolute URL, as the proxy
 // reads a request target in absolute form (RFC 9112 section 3.2.2).

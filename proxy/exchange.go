@@ -12,6 +12,7 @@ import (
 	"github.com/ALRubinger/aileron/proxy/capture"
 	"github.com/ALRubinger/aileron/proxy/modify"
 	"github.com/ALRubinger/aileron/proxy/upstream"
+	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -129,6 +130,9 @@ func (x *Exchange) Decided(d Decision) {
 	x.row.Event = audit.EventProxyRejected
 	x.names(d.Match.Operation)
 	x.row.Path = cmp.Or(d.Target.Path, x.row.Path)
+	if !wire.IsPlain(x.row.Path) {
+		x.row.Path = plainPath(x.row.Path)
+	}
 	x.pathFields()
 }
 

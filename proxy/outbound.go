@@ -21,7 +21,10 @@ func (x *Exchange) modifyRequest() (*http.Request, *Denial) {
 	}
 	x.url = url.URL{Scheme: t.Scheme, Host: x.address(), Path: path, RawPath: t.Path,
 		RawQuery: t.Query, ForceQuery: t.Query == "" && strings.HasSuffix(x.request.RequestURI, "?")}
-	if x.url.EscapedPath() != t.Path {
+	switch {
+	case x.decision.Verbatim:
+		x.url.Opaque = t.Path
+	case isOdd(*t, x.url.EscapedPath()):
 		return nil, ReasonMalformed.Deny("the path has more than one spelling")
 	}
 	out := &x.out

@@ -102,6 +102,19 @@ func lookUp(in map[string]*tree, host string, port uint16) *tree {
 // Covers reports whether some operation names the host and port.
 func (ix *Index) Covers(host string, port uint16) bool { return ix.trees(host, port) != [2]*tree{} }
 
+// IsOpen reports whether nothing is decided by the path or the query of a request
+// to the host and port, and no credential can go there: no operation names it, or
+// those that do declare neither a path nor a credential nor inputs. Whatever a
+// server makes of such a target, it is what it would be without this one.
+func (ix *Index) IsOpen(host string, port uint16) bool {
+	for _, t := range ix.trees(host, port) {
+		if t != nil && t.reads {
+			return false
+		}
+	}
+	return true
+}
+
 // Hosts returns all named hosts as "host:port", sorted.
 func (ix *Index) Hosts() []string { return slices.Clone(ix.hosts) }
 
@@ -118,6 +131,7 @@ func (ix *Index) Connectors() []*Connector { return slices.Clone(ix.connectors) 
 type tree struct {
 	root         branch
 	credentialed map[FQN]bool // connectors that use a credential here
+	reads        bool         // an operation here decides by a request's target, or has a credential
 }
 
 // branch is a node of a tree. Lists and names are in the order of the connectors,
@@ -177,6 +191,8 @@ func (t *tree) add(op *Operation) {
 	if op.Injection != nil {
 		t.credentialed[op.Connector.FQN] = true
 	}
+	t.reads = t.reads || !op.AnyPath() || op.QueryDeclaredOnly || len(op.Inputs) > 0 || len(op.Audit) > 0 ||
+		op.Approval != "" && op.Approval != "none"
 	b := &t.root
 	if op.Path.IsZero() {
 		b.all.add(op)

@@ -41,7 +41,6 @@ func smg() category {
 				"plus":               "HTTP/1.1 200 OK\r\nContent-Length: +5",
 				"unknown coding":     "HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked",
 				"coding in HTTP/1.0": "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked",
-				"204 with coding":    "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked",
 				"folded length":      "HTTP/1.1 200 OK\r\nContent-Length:\r\n 5",
 				"bare LF":            "HTTP/1.1 200 OK\nContent-Length: 5", "no HTTP/1": "HTTP/2.0 200 OK\r\nContent-Length: 5",
 			} {

@@ -34,7 +34,7 @@ func appendRequestHead(out []byte, r *http.Request, body bool) ([]byte, error) {
 	out = append(append(out, r.Method...), ' ')
 	at := len(out)
 	out = appendTarget(out, r)
-	if !isPlain(out[at:]) {
+	if !isPlain(out[at:]) && (r.URL.Opaque == "" || !wire.IsTarget(string(out[at:]))) {
 		return nil, errTarget
 	}
 	out = append(out, " HTTP/1.1\r\nHost: "...)
@@ -87,7 +87,7 @@ func appendTarget(out []byte, r *http.Request) []byte {
 	u := r.URL
 	path := u.EscapedPath()
 	switch {
-	case u.Opaque != "", strings.HasPrefix(path, "//"):
+	case u.Opaque != "", strings.HasPrefix(path, "//"): // Opaque is a path that is sent as it is
 		return append(out, u.RequestURI()...)
 	case path == "":
 		path = "/"

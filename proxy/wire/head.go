@@ -190,9 +190,20 @@ func Readable(method, target string) (string, string) {
 // IsMethod reports whether s is an accepted method: a token of at most 32 bytes.
 func IsMethod(s string) bool { return len(s) <= 32 && isToken(s) }
 
-// IsTarget reports whether s is a request target of plain ASCII without a
-// fragment.
+// IsTarget reports whether s can be a request target: no blank, no control
+// character, no fragment. Bytes beyond ASCII may be in it, as clients send what
+// their users type; whether they may stay is for the one who judges the target.
 func IsTarget(s string) bool { return validateTarget(s) == nil }
+
+// IsPlain reports whether s is ASCII without blanks and control characters.
+func IsPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
 
 func validateTarget(target string) *ProtocolError {
 	if len(target) == 0 {
@@ -200,8 +211,8 @@ func validateTarget(target string) *ProtocolError {
 	}
 	for i := range len(target) {
 		c := target[i]
-		if c <= ' ' || c >= 0x7f {
-			return malformed("the request target has a byte that is not plain ASCII")
+		if c <= ' ' || c == 0x7f {
+			return malformed("the request target has a blank or a control character")
 		}
 		if c == '#' {
 			return malformed("the request target has a fragment")

@@ -91,6 +91,9 @@ type connection struct {
 	decoder *hpack.Decoder
 	in      inbox
 	large   bool // the framer's buffer had to grow for a frame
+
+	frameHeader http2.FrameHeader // of the frame that is read, or of the first of a field section
+
 	lastID  uint32
 	refused int
 	settled bool // the client's first SETTINGS arrived
@@ -153,7 +156,11 @@ func (c *connection) read() {
 	defer context.AfterFunc(c.drain, c.goAwayGently)()
 	for {
 		c.in.next()
-		frame, err := c.framer.ReadFrame()
+		var frame http2.Frame
+		var err error
+		if c.frameHeader, err = c.framer.ReadFrameHeader(); err == nil {
+			frame, err = c.framer.ReadFrameForHeader(c.frameHeader)
+		}
 		if err == nil {
 			c.in.release()
 			c.large = c.large || frame.Header().Length > 1<<10

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 
 	"golang.org/x/net/http2"
 
@@ -65,7 +66,7 @@ func (c *connection) survives(err error) bool {
 // a request is recorded here; any other by its handler.
 func (c *connection) streamError(e http2.StreamError) error {
 	c.mu.Lock()
-	st := c.streams[e.StreamID]
+	st, crowded := c.streams[e.StreamID], c.crowded()
 	// Either side has already reset it.
 	over := st != nil && (st.left || st.closed && slices.Contains(c.resets[:], e.StreamID))
 	if st != nil && !over {
@@ -74,8 +75,15 @@ func (c *connection) streamError(e http2.StreamError) error {
 	c.mu.Unlock()
 	if st == nil && e.StreamID > c.lastID && e.StreamID%2 == 1 {
 		c.lastID = e.StreamID
-		c.refuse(&wire.ProtocolError{Status: http.StatusBadRequest,
-			Reason: "the fields of the request are not well-formed HTTP/2"})
+		perr := malformed(ruleOf(e.Cause))
+		switch ended := c.frameHeader.Flags.Has(http2.FlagHeadersEndStream); {
+		case c.frameHeader.Type != http2.FrameHeaders:
+			c.refuse(perr)
+		case crowded:
+			return c.refuseCrowd(e.StreamID)
+		default:
+			return c.openRefused(e.StreamID, ended, perr)
+		}
 	}
 	if st != nil {
 		st.end(errReset)
@@ -87,6 +95,21 @@ func (c *connection) streamError(e http2.StreamError) error {
 		c.reset(e.StreamID, e.Code)
 		c.grown.Broadcast()
 	})
+}
+
+// ruleOf returns the rule that the fields of a request break for which the framer
+// rejects them. Its errors have no types that are exported, and quote the fields.
+func ruleOf(cause error) string {
+	if cause == nil {
+		return "the fields of the request are not well-formed HTTP/2"
+	}
+	switch text := cause.Error(); {
+	case strings.HasPrefix(text, "invalid header field name"):
+		return "a header field's name is not a token in lower case"
+	case strings.HasPrefix(text, "invalid header field value"):
+		return "a header field's value has a control character"
+	}
+	return "a pseudo-header field is unknown, repeated, or behind other fields"
 }
 
 // refuseConn records the failure of a connection that has no stream to record it.

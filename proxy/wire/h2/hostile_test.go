@@ -220,3 +220,49 @@ func TestADrainThatIsOverTheConnectionBeginsWithSettings(t *testing.T) {
 		t.Errorf("the first frame is %v, %v", frame, err)
 	}
 }
+
+// A reset has no words: curl says "PROTOCOL_ERROR", and its user looks for a fault of the network.
+func TestAMalformedHeadGetsItsResponse(t *testing.T) {
+	c := newFrames(t, wire.Options{}, &echo{})
+	_ = c.WriteSettings()
+	id := uint32(1)
+	for want, fields := range map[string][]string{
+		"in lower case":            append(asks("GET", "/"), "X-Upper", "1"),
+		"has a control character":  append(asks("GET", "/"), "x-line", "a\r\nb: c"),
+		"a pseudo-header field is": append(asks("GET", "/"), ":path", "/again"),
+		"HTTP/1.1's connections":   append(asks("GET", "/"), "connection", "close"),
+		"TE is not":                append(asks("GET", "/"), "te", "gzip"),
+		"has a blank":              asks("GET", "/a b"),
+		"not a path":               asks("GET", "/%zz"),
+		"not a token":              asks("G T", "/"),
+		"not the tunnel's":         {":method", "GET", ":scheme", "http", ":authority", "a.example", ":path", "/"},
+		"no :authority":            {":method", "GET", ":scheme", "https", ":path", "/"},
+		"does not come":            append(asks("POST", "/"), "content-length", "5"),
+	} {
+		for _, whole := range []bool{true, false} {
+			if !whole && want == "does not come" {
+				continue
+			}
+			c.open(id, whole, fields...)
+			status, body, code := "", "", http2.ErrCode(255)
+			c.await(t, func(f http2.Frame) bool {
+				switch f := f.(type) {
+				case *http2.MetaHeadersFrame:
+					status = f.PseudoValue("status")
+				case *http2.DataFrame:
+					body += string(f.Data())
+				case *http2.RSTStreamFrame:
+					code = f.ErrCode
+				}
+				return code != 255
+			})
+			if ends := map[bool]http2.ErrCode{true: http2.ErrCodeProtocol, false: http2.ErrCodeNo}[whole]; status != "400" ||
+				!strings.Contains(body, want) || code != ends {
+				t.Errorf("%q, whole %t: %s %q, then %v, want %q and %v", fields, whole, status, body, code, want, ends)
+			}
+			id += 2
+		}
+	}
+	c.open(id, true, asks("GET", "/")...)
+	c.served(t, []uint32{id})
+}

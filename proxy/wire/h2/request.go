@@ -20,7 +20,7 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 		return protocolError("a client's stream has an even number")
 	}
 	c.mu.Lock()
-	st, crowded := c.streams[id], c.open >= maxStreams || len(c.streams)-c.open >= maxEnding
+	st, crowded := c.streams[id], c.crowded()
 	left, ours := st != nil && st.left, slices.Contains(c.resets[:], id)
 	c.mu.Unlock()
 	switch {
@@ -36,46 +36,31 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 		return errEnded
 	}
 	c.lastID = id
-	if f.HasPriority() && f.Priority.StreamDep == id {
-		return c.refuseStream(id, &wire.ProtocolError{Status: http.StatusBadRequest, Reason: "a stream depends on itself"},
-			http2.ErrCodeProtocol)
-	}
 	if crowded {
 		return c.refuseCrowd(id)
+	}
+	if f.HasPriority() && f.Priority.StreamDep == id {
+		return c.openRefused(id, f.StreamEnded(), malformed("a stream depends on itself"))
 	}
 	r, perr := c.request(f)
 	if perr == nil && c.limits.Body > 0 && r.ContentLength > c.limits.Body {
 		perr = &wire.ProtocolError{Status: http.StatusRequestEntityTooLarge, Reason: "the request body is too large",
 			Method: r.Method, Target: r.URL.Path}
 	}
-	if perr != nil && perr.Status == http.StatusBadRequest {
-		return c.refuseStream(id, perr, http2.ErrCodeProtocol)
+	if perr != nil {
+		return c.openRefused(id, f.StreamEnded(), perr)
 	}
-	length := int64(-1)
-	if r != nil {
-		length = r.ContentLength
-	}
+	length := r.ContentLength
 	st = c.newStream(id, length, f.StreamEnded())
 	up := uploadOf(f, length)
-	if perr == nil && !st.hold.Take(wire.Exchange+sizeOf(f)+up) {
+	if !st.hold.Take(wire.Exchange + sizeOf(f) + up) {
 		// No goroutine is started: there may be many of these.
 		st.cancel(nil)
 		perr = wire.Exhausted()
 		perr.Method, perr.Target = wire.Readable(r.Method, r.RequestURI)
 		return c.refuseStream(id, perr, http2.ErrCodeRefusedStream)
 	}
-	st.hold.Stall(0) // a stream that waits for its upstream makes room for others
-	c.mu.Lock()
-	c.streams[id] = st
-	c.open++
-	c.moved = true
-	c.mu.Unlock()
-	if perr != nil {
-		st.refused = perr
-		c.running.Add(1)
-		c.start(st.serve)
-		return nil //nolint:nilerr // the stream is rejected; the connection continues
-	}
+	c.opened(st)
 	st.expect = strings.EqualFold(r.Header.Get("Expect"), "100-continue")
 	st.head = wire.Head{Hold: st.hold, Size: sizeOf(f)}
 	*r = *r.WithContext(wire.WithHead(st.ctx, &st.head))
@@ -84,6 +69,33 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	if !f.StreamEnded() {
 		r.Body = &requestBody{st: st, limit: c.limits.Body, took: up}
 	}
+	c.running.Add(1)
+	c.start(st.serve)
+	return nil
+}
+
+// crowded reports whether the client may open no further stream. c.mu is held.
+func (c *connection) crowded() bool {
+	return c.open >= maxStreams || len(c.streams)-c.open >= maxEnding
+}
+
+// opened counts a stream among those that its client has open.
+func (c *connection) opened(st *stream) {
+	st.hold.Stall(0) // a stream that waits for its upstream makes room for others
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.streams[st.id] = st
+	c.open++
+	c.moved = true
+}
+
+// openRefused opens a stream that carries nothing but the response to a head that
+// was rejected: a reset would leave its client without the reason (RFC 9113
+// section 8.1.1).
+func (c *connection) openRefused(id uint32, whole bool, perr *wire.ProtocolError) error {
+	st := c.newStream(id, -1, whole)
+	st.refused = perr
+	c.opened(st)
 	c.running.Add(1)
 	c.start(st.serve)
 	return nil
@@ -190,7 +202,7 @@ func (c *connection) validate(r *http.Request, f *http2.MetaHeadersFrame) *wire.
 	case f.PseudoValue("scheme") != "https":
 		return malformed("the scheme is not the tunnel's, https")
 	case !wire.IsTarget(r.RequestURI):
-		return malformed("the request target is empty or not plain ASCII")
+		return malformed("the request target is empty, or has a blank, a control character or a fragment")
 	}
 	return nil
 }

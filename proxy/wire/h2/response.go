@@ -3,6 +3,7 @@ package h2
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -116,6 +117,9 @@ func (st *stream) ended() {
 	if st.whole {
 		st.c.shut(st)
 		delete(st.c.streams, st.id)
+		if st.refused != nil && st.refused.Status == http.StatusBadRequest {
+			st.c.reset(st.id, http2.ErrCodeProtocol) // clients have the response, and drop this; checkers ask for it
+		}
 	}
 }
 
