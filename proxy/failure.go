@@ -79,6 +79,8 @@ var upstreamReasons = map[upstream.Kind]struct {
 	upstream.Unreachable:      {ReasonDial, "no connection to %[1]s could be made"},
 	upstream.NotTLS:           {ReasonTLSUpstream, "%[1]s does not speak TLS"},
 	upstream.NotVerified:      {ReasonTLSUpstream, "TLS with %[1]s could not be set up: %[2]s"},
+	upstream.UntrustedAuthority: {ReasonTLSUpstream,
+		"TLS with %[1]s could not be set up: its certificate is of an authority that this host does not trust"},
 	upstream.CertificateUnreadable: {ReasonTLSUpstream,
 		"TLS with %[1]s could not be set up: its certificate cannot be parsed (%[2]s)"},
 	upstream.ClientCertificate: {ReasonClientCert, "%[1]s demands a certificate of its client"},
@@ -116,6 +118,8 @@ func adviceOf(e *upstream.Error, safe bool) *advice {
 	switch e.Kind {
 	case upstream.NameNotFound:
 		return &advice{false, "Nothing was sent. Do not retry: correct the name."}
+	case upstream.UntrustedAuthority:
+		return &advice{false, "Nothing was sent. Do not retry: the user can add a root that is missing with --upstream-ca."}
 	case upstream.CertificateUnreadable:
 		return &advice{false, "Nothing was sent. Do not retry. The owner of the host has to replace the certificate; " +
 			"if no connector names the host, the user can have its TLS relayed undecrypted: tunnel in config.toml."}

@@ -212,11 +212,11 @@ var meanings = map[Reason]meaning{
 		"This is a fault of aileron. The user finds more with aileron audit show."},
 
 	ReasonAddress: {capabilityDenied, 403, false,
-		"Private, local and metadata addresses are never reached. Do not retry."},
-	ReasonName: {networkError, 502, true, hintDial},
-	ReasonDial: {networkError, 502, true, hintDial},
-	ReasonTLSUpstream: {networkError, 403, false, "Nothing was sent. Do not retry: it does not pass with time. " +
-		"The user adds a root that is missing with --upstream-ca."},
+		"The agent reaches no private, local or metadata address. Do not retry: for a host of the user's own, " +
+			"the user can start the session with --resolve HOST:PORT:ADDRESS, or set allow_ranges in config.toml."},
+	ReasonName:        {networkError, 502, true, hintDial},
+	ReasonDial:        {networkError, 502, true, hintDial},
+	ReasonTLSUpstream: {networkError, 403, false, "Nothing was sent. Do not retry: it does not pass with time."},
 	ReasonClientCert: {networkError, 403, false,
 		"aileron has no certificate to present. Do not retry: use a host that takes another credential, " +
 			"or ask the user, who can have its TLS relayed undecrypted if no connector names the host: tunnel in config.toml."},

@@ -98,8 +98,8 @@ func (a *attempt) wroteNothing() bool {
 	return a.conn.written.Load() == a.writtenBefore
 }
 
-// mayHaveArrived reports whether bytes of the request are on a connection.
-func (a *attempt) mayHaveArrived() bool { return a.conn != nil && !a.wroteNothing() }
+// mayHaveArrived reports whether bytes of the request are on a connection. a may be nil.
+func (a *attempt) mayHaveArrived() bool { return a != nil && a.conn != nil && !a.wroteNothing() }
 
 // sawReset reports whether the host reset the connection. a may be nil.
 func (a *attempt) sawReset() bool { return a != nil && a.conn != nil && a.conn.reset.Load() }

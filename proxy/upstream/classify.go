@@ -22,7 +22,7 @@ func (c *Client) classify(ctx context.Context, host string, err error, a *attemp
 	if errors.As(err, &denied) {
 		e.Range = denied.block
 	}
-	if e.Kind.unreached() && (a == nil || a.conn == nil) {
+	if e.Kind.unreached() && (a == nil || a.conn == nil) && !c.direct.Load() {
 		e.Unused = c.opts.UnusedProxy
 	}
 	return e

@@ -86,8 +86,9 @@ type Client struct {
 	identity [32]byte // makes the keys of this client its own
 	versions alpnCache
 	surveys  surveys
-	closings tasks // connections that are being closed
-	uploads  tasks // request bodies on their way over HTTP/1.1
+	direct   atomic.Bool // a host was reached without a proxy
+	closings tasks       // connections that are being closed
+	uploads  tasks       // request bodies on their way over HTTP/1.1
 
 	keptBodies atomic.Int64 // bytes of request bodies that are kept
 

@@ -98,6 +98,9 @@ func (c *Client) connect(ctx context.Context, hostport string) (net.Conn, error)
 	for _, addr := range addrs {
 		conn, err := c.dialAddress(ctx, byProxy, net.JoinHostPort(addr.String(), port))
 		if err == nil {
+			if !byProxy {
+				c.direct.Store(true)
+			}
 			return conn, nil
 		}
 		if last = err; ctx.Err() != nil {

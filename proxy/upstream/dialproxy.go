@@ -80,7 +80,11 @@ func (c *Client) dialProxy(ctx context.Context, hostport string) (net.Conn, erro
 		secure := tls.Client(conn, &tls.Config{ServerName: p.Hostname(), RootCAs: c.opts.Roots, MinVersion: tls.VersionTLS12,
 			VerifyConnection: verifyStrength})
 		if err = secure.HandshakeContext(ctx); err != nil {
-			err = &proxyError{ProxyRefused, at, "cannot be trusted: TLS with it could not be set up"}
+			failed := &proxyError{ProxyFailed, at, "broke off while TLS with it was set up"}
+			if errors.As(handshakeFailure(err, false), new(*handshakeError)) {
+				failed.kind, failed.what = ProxyRefused, "cannot be trusted: TLS with it could not be set up"
+			}
+			err = failed
 			break
 		}
 		tunnel = secure

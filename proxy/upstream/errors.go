@@ -17,6 +17,7 @@ const (
 	OutOfDescriptors
 	NotTLS
 	NotVerified           // Detail is what is wrong
+	UntrustedAuthority    // of its certificates
 	CertificateUnreadable // Detail is why
 	ClientCertificate     // the host demands one
 	HandshakeRefused      // Detail is the host's alert
@@ -53,6 +54,7 @@ var kindTexts = [Kinds]string{
 	NotTLS:           "the host does not speak TLS",
 	NotVerified:      "the host's certificates are not trusted for its name or too weak, or its TLS is too old",
 
+	UntrustedAuthority:    "the host's certificates are of an authority that is not trusted",
 	CertificateUnreadable: "the host's certificate cannot be parsed",
 	ClientCertificate:     "the host demands a certificate of its client",
 	HandshakeRefused:      "the host ended the TLS handshake",

@@ -92,7 +92,7 @@ func verifyKind(err error) (kind Kind, detail string) {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		detail = "its certificate has expired, or is not valid yet"
 	case errors.As(err, &authority):
-		detail = "its certificate is of an authority that this host does not trust"
+		return UntrustedAuthority, ""
 	case errors.As(err, &invalid):
 		detail = "its certificate is not valid for a server"
 	}

@@ -1,18 +1,23 @@
 package upstream
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 )
 
 // A host that demands a certificate says so in TLS 1.2 during the handshake, and in TLS 1.3 when it is over for the
@@ -36,18 +41,25 @@ func TestEachAlertOfAHostHasItsKind(t *testing.T) {
 		asked bool
 		kind  Kind
 		text  string
+		sent  Kind // when the request was on the connection
 	}{
-		{certificateRequired, false, ClientCertificate, ""},
-		{badCertificate, true, ClientCertificate, ""},
-		{handshakeFailed, true, ClientCertificate, ""},
-		{handshakeFailed, false, HandshakeRefused, "handshake failure"},
-		{internalError, true, HandshakeFailed, ""},
-		{112, true, HandshakeRefused, "unrecognized name"},
+		{certificateRequired, false, ClientCertificate, "", ClientCertificate},
+		{badCertificate, true, ClientCertificate, "", ClientCertificate},
+		{handshakeFailed, true, ClientCertificate, "", ClientCertificate},
+		{handshakeFailed, false, HandshakeRefused, "handshake failure", Closed},
+		{internalError, true, HandshakeFailed, "", Closed},
+		{112, true, HandshakeRefused, "unrecognized name", Closed},
 	} {
 		err := &net.OpError{Op: "remote error", Err: c.alert}
 		kind, text := kindOf(t.Context(), &handshakeError{err, c.asked}, nil)
 		if kind != c.kind || text != c.text {
 			t.Errorf("%v, asked %t: %v (%s), want %v (%s)", c.alert, c.asked, kind, text, c.kind, c.text)
+		}
+		// A host that fails with a request in hand may have carried it out.
+		a := &attempt{conn: &countedConn{}}
+		a.conn.written.Store(1)
+		if kind, _ := kindOf(t.Context(), &handshakeError{err, c.asked}, a); kind != c.sent {
+			t.Errorf("%v, asked %t, behind a request: %v, want %v", c.alert, c.asked, kind, c.sent)
 		}
 	}
 }
@@ -84,9 +96,9 @@ func TestACertificateThatCannotBeParsedIsNamed(t *testing.T) {
 
 func TestWhatIsWrongWithACertificateIsNamed(t *testing.T) {
 	o := newOrigin(t, "http/1.1", respond(func(*http.Request) string { return "" }))
-	for host, want := range map[string]string{
-		"other.test:443": "its certificate is for other names",
-		originHost:       "its certificate is of an authority that this host does not trust",
+	for host, want := range map[string]Error{
+		"other.test:443": {Kind: NotVerified, Detail: "its certificate is for other names"},
+		originHost:       {Kind: UntrustedAuthority},
 	} {
 		u := o.client(t, func(opts *Options) {
 			opts.Resolve = map[string]netip.AddrPort{host: opts.Resolve[originHost]}
@@ -98,8 +110,8 @@ func TestWhatIsWrongWithACertificateIsNamed(t *testing.T) {
 		r.URL.Host = host
 		_, _, err := roundTrip(u, r, Route{})
 		var e *Error
-		if !errors.As(err, &e) || e.Kind != NotVerified || e.Detail != want {
-			t.Errorf("got %#v, want %s", e, want)
+		if !errors.As(err, &e) || e.Kind != want.Kind || e.Detail != want.Detail {
+			t.Errorf("got %#v, want %#v", e, want)
 		}
 	}
 }
@@ -112,6 +124,43 @@ func TestWordsEndBeforeWhatAHostSent(t *testing.T) {
 	} {
 		if got := words(text); got != want {
 			t.Errorf("words(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Over HTTP/2 a status is any number for net/http. A client that takes three digits would read the rest as a head.
+func TestAStatusOfMoreThanThreeDigitsIsNone(t *testing.T) {
+	for status, want := range map[string]Kind{"999": -1, "1000": InvalidStatus, "20099": InvalidStatus} {
+		o := newOrigin(t, "h2", func(_ int64, c *tls.Conn) { respondWithStatus(c, status) })
+		got, _, err := roundTrip(o.client(t), newRequest(t, "GET", "/", nil), Route{HTTP2: true})
+		if want < 0 {
+			must(t, err)
+			if got != 999 {
+				t.Errorf("%s is passed on as %d", status, got)
+			}
+		} else if errorKind(t, err) != want {
+			t.Errorf("%s: %d, %v", status, got, err)
+		}
+	}
+}
+
+// respondWithStatus responds over HTTP/2 to the first request.
+func respondWithStatus(c *tls.Conn, status string) {
+	if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {
+		return
+	}
+	framer := http2.NewFramer(c, c)
+	_ = framer.WriteSettings()
+	for {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			return
+		}
+		if head, ok := frame.(*http2.HeadersFrame); ok {
+			var block bytes.Buffer
+			_ = hpack.NewEncoder(&block).WriteField(hpack.HeaderField{Name: ":status", Value: status})
+			_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: head.StreamID, BlockFragment: block.Bytes(),
+				EndHeaders: true, EndStream: true})
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (c *Client) RoundTrip(r *http.Request, route Route) (*http.Response, error)
 		if cause := body.failure(); cause != nil && r.Context().Err() == nil {
 			return nil, &Error{Kind: RequestBody, Host: host, Sent: sent || a.mayHaveArrived(), Err: cause}
 		}
-		if !switched && c.versions.rememberFailure(host, err, h2) {
+		if !switched && !a.mayHaveArrived() && c.versions.rememberFailure(host, err, h2) {
 			switched = true
 			try-- // nothing was sent
 			continue
@@ -67,9 +67,9 @@ func (c *Client) RoundTrip(r *http.Request, route Route) (*http.Response, error)
 }
 
 // checkStatus returns res, or an error where its status cannot be that of a final response. A
-// number that is registered nowhere, such as 999, is passed on as it is.
+// number that is registered nowhere, such as 999, is passed on as it is. net/http takes any number over HTTP/2.
 func checkStatus(res *http.Response, host string, a *attempt) (*http.Response, error) {
-	if res.StatusCode < 200 && res.StatusCode != http.StatusSwitchingProtocols {
+	if res.StatusCode < 200 && res.StatusCode != http.StatusSwitchingProtocols || res.StatusCode > 999 {
 		_ = res.Body.Close()
 		return nil, &Error{Kind: InvalidStatus, Host: host, Sent: true}
 	}

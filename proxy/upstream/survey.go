@@ -21,29 +21,40 @@ type Survey struct {
 
 // surveys keeps the last survey.
 type surveys struct {
-	mu   sync.Mutex
-	last Survey
-	at   time.Time
+	mu     sync.Mutex
+	last   Survey
+	at     time.Time
+	failed bool
 }
 
-// surveyFor is how long a survey is valid. The machine may move to another network.
-const surveyFor = 10 * time.Minute
+// How long a survey is valid, and one that failed. The machine may move to another network.
+const (
+	surveyFor   = 10 * time.Minute
+	noSurveyFor = 10 * time.Second
+)
+
+func (s *surveys) lasts() time.Duration {
+	if s.failed {
+		return noSurveyFor
+	}
+	return surveyFor
+}
 
 // Survey asks the host's resolver for a name whose addresses are known.
 func (c *Client) Survey(ctx context.Context) (Survey, error) {
 	c.surveys.mu.Lock()
 	defer c.surveys.mu.Unlock()
-	if !c.surveys.at.IsZero() && time.Since(c.surveys.at) < surveyFor {
+	if !c.surveys.at.IsZero() && elapsed(c.surveys.at) < c.surveys.lasts() {
 		return c.surveys.last, nil
 	}
 	found, err := c.resolver.LookupNetIP(ctx, "ip", address.IPv4Only)
 	if err != nil {
 		if ctx.Err() == nil { // it is not asked for again with each name
-			c.surveys.last, c.surveys.at = Survey{}, time.Now()
+			c.surveys.last, c.surveys.at, c.surveys.failed = Survey{}, time.Now(), true
 		}
 		return Survey{}, err
 	}
-	c.surveys.last, c.surveys.at = read(found), time.Now()
+	c.surveys.last, c.surveys.at, c.surveys.failed = read(found), time.Now(), false
 	return c.surveys.last, nil
 }
 
