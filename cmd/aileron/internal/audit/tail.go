@@ -82,7 +82,7 @@ func (o *auditOptions) follow(ctx context.Context, a *cli.App, filter audit.Filt
 		return p.print(ctx, r, waiting)
 	}
 	if err := o.begin(ctx, a, f, &filter); ctx.Err() != nil {
-		return nil //nolint:nilerr // interrupted
+		return nil // interrupted
 	} else if err != nil {
 		return err
 	}
