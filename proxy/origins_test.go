@@ -141,6 +141,7 @@ func TestARequestThatWasNotProcessedIsSentAgainOnce(t *testing.T) {
 			{"one to write", "POST", "api.good.example", small, 1, 2, 200},
 			{"one to write without a body", "POST", "api.good.example", "", 1, 2, 200},
 			{"one that is refused twice", "POST", "api.good.example", small, 2, 2, 503},
+			{"one to read that is refused twice", "GET", "q.good.example", "", 2, 2, 503},
 			{"a body that is too large to keep", "POST", "api.good.example", large, 1, 1, 503},
 		} {
 			t.Run(name+"/"+c.what, func(t *testing.T) {
