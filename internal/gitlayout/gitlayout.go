@@ -130,16 +130,27 @@ func (l Layout) names(ctx context.Context) (string, error) {
 		}
 		return resolved(filepath.Dir(absolute(strings.TrimSpace(back), l.Own))), nil
 	}
-	if value := l.Settings(ctx)["core.worktree"]; value != "" {
+	if value := l.Settings(ctx).Last("core.worktree"); value != "" {
 		return resolved(absolute(value, l.Git)), nil
 	}
 	return "", nil
 }
 
-// Settings returns what the repository's own configuration sets, by name, with the section and the key in lower case:
-// of a name that is there more than once the last value. What it includes is left out: it may name any file.
-func (l Layout) Settings(ctx context.Context) map[string]string {
-	all := map[string]string{}
+// Settings are settings of git by name: their values in order.
+type Settings map[string][]string
+
+// Last returns the value that applies of a name with one; "" is none.
+func (s Settings) Last(name string) string {
+	if values := s[name]; len(values) > 0 {
+		return values[len(values)-1]
+	}
+	return ""
+}
+
+// Settings returns what the repository's own configuration sets, by name, with the section and the key in lower case.
+// What it includes is left out: it may name any file.
+func (l Layout) Settings(ctx context.Context) Settings {
+	all := Settings{}
 	if l.Git == "" {
 		return all
 	}
@@ -154,7 +165,7 @@ func (l Layout) Settings(ctx context.Context) map[string]string {
 				value = "true"
 			}
 			if name != "" {
-				all[name] = value
+				all[name] = append(all[name], value)
 			}
 		}
 	}

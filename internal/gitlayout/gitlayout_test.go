@@ -204,7 +204,7 @@ func readSettings(t *testing.T, root string) {
 	got := l.Settings(t.Context())
 	for name, want := range map[string]string{"core.bare": "true", "core.hookspath": "/a b",
 		"http.https://a.example/?x=y.proxy": "p", "user.name": "Two", "user.email": ""} {
-		if got[name] != want {
+		if got.Last(name) != want {
 			t.Errorf("%s is %q, want %q (%v)", name, got[name], want, err)
 		}
 	}

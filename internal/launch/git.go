@@ -18,17 +18,17 @@ import (
 	"github.com/ALRubinger/aileron/internal/regular"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
-	"github.com/ALRubinger/aileron/spec"
 )
 
-// gitConfigFile is a sandbox's settings of git for all users and repositories. Those of a user and of a repository come
-// after it and win, which they would not do against GIT_AUTHOR_NAME or GIT_CONFIG_COUNT.
+// gitConfigFile is a sandbox's settings of git for all users and repositories. An identity of a user or of a repository
+// comes after this one and wins, which it would not do against GIT_AUTHOR_NAME or GIT_CONFIG_COUNT. Of rules for URLs
+// with the same beginning, git takes the first: those here win (insteadOfSSH), and those of gitHTTPSFile do not.
 const gitConfigFile = "/etc/aileron/gitconfig"
 
-// gitFile returns the settings with an identity that may be empty, and hosts that are reached by HTTPS alone. The
-// project may belong to another user than the command's, which git refuses to use unless it is named safe.
-func gitFile(name, email string, hosts ...string) sandbox.File {
-	text := overHTTPS(hosts) + "[include]\n\tpath = /etc/gitconfig\n[safe]\n\tdirectory = *\n"
+// gitFile returns the settings with an identity that may be empty, and rules for URLs. The project may belong to
+// another user than the command's, which git refuses to use unless it is named safe.
+func gitFile(name, email, rules string) sandbox.File {
+	text := rules + "[include]\n\tpath = /etc/gitconfig\n[safe]\n\tdirectory = *\n"
 	if name != "" || email != "" {
 		text += "[user]\n"
 	}
@@ -39,42 +39,6 @@ func gitFile(name, email string, hosts ...string) sandbox.File {
 	}
 	return sandbox.File{Path: gitConfigFile, Mode: 0o644, Data: []byte(text)}
 }
-
-// overHTTPS returns settings that make git use HTTPS for a host, whatever a repository says: of rules for the same
-// beginning of a URL, git takes the first.
-func overHTTPS(hosts []string) string {
-	var text strings.Builder
-	for _, host := range hosts {
-		https := "https://" + host + "/"
-		fmt.Fprintf(&text, "[url %q]\n\tinsteadOf = %s\n\tpushInsteadOf = %s\n", https, https, https)
-		for _, form := range []string{"git@%s:", "%s:", "ssh://git@%s/", "ssh://%s/", "ssh://git@%s:22/", "git://%s/"} {
-			fmt.Fprintf(&text, "\tinsteadOf = "+form+"\n", host)
-		}
-	}
-	return text.String()
-}
-
-// gitHosts returns the hosts of which connectors allow repositories over HTTPS.
-func gitHosts(connectors []*spec.Connector) []string {
-	var hosts []string
-	for _, c := range connectors {
-		for _, t := range c.Tools {
-			for _, op := range t.Operations {
-				for _, h := range op.Hosts {
-					if h.Port == 443 && !h.Wildcard && (op.AnyPath() || strings.HasSuffix(op.Path.String(), "/info/refs")) {
-						hosts = append(hosts, h.Name)
-					}
-				}
-			}
-		}
-	}
-	slices.Sort(hosts)
-	hosts = slices.Compact(hosts)
-	return hosts[:min(len(hosts), maxGitHosts)]
-}
-
-// maxGitHosts bounds the hosts in git's settings, which git reads with each command.
-const maxGitHosts = 256
 
 // keepReflogs adds to the settings what lets git gc work where worktrees are read-only: it would rewrite their reflogs,
 // fail, and leave that in .git/gc.log, which stops the host's own.
@@ -99,8 +63,8 @@ const gitTime = 5 * time.Second
 
 // gitFacts are what the host's settings say about git in a sandbox.
 type gitFacts struct {
-	name, email string            // the user's identity
-	own         map[string]string // settings of the repository itself
+	name, email string             // the user's identity
+	own         gitlayout.Settings // settings of the repository itself
 }
 
 // beginGitFacts begins to ask for the host's settings, and returns what waits for them.
@@ -121,18 +85,18 @@ func (b *sandboxed) reportGit(facts gitFacts) {
 		b.Infof("%s", note)
 	}
 	name, email, whose := facts.name, facts.email, "as on this host"
-	if facts.own["user.name"]+facts.own["user.email"] != "" {
-		name, email = cmp.Or(facts.own["user.name"], name), cmp.Or(facts.own["user.email"], email)
+	if facts.own.Last("user.name")+facts.own.Last("user.email") != "" {
+		name, email = cmp.Or(facts.own.Last("user.name"), name), cmp.Or(facts.own.Last("user.email"), email)
 		whose = "as the project's own configuration says"
 	}
 	if name != "" || email != "" {
 		b.Infof("aileron: git in the sandbox knows you as %s <%s>, %s", name, email, whose)
 	}
-	if isTrue(facts.own["commit.gpgsign"]) {
+	if isTrue(facts.own.Last("commit.gpgsign")) {
 		b.Infof("aileron: commits in the sandbox are not signed, although commit.gpgsign is set; sign them on this host: " +
 			"git rebase --exec 'git commit --amend --no-edit --gpg-sign' BASE")
 	}
-	if hooks := facts.own["core.hookspath"]; strings.HasPrefix(hooks, "~") || filepath.IsAbs(hooks) &&
+	if hooks := facts.own.Last("core.hookspath"); strings.HasPrefix(hooks, "~") || filepath.IsAbs(hooks) &&
 		!sandbox.Within(hooks, b.dir) && !b.sees(hooks) {
 		b.Infof("aileron: core.hooksPath is %s, which the sandbox does not have: those hooks do not run in it", hooks)
 	}
@@ -151,11 +115,11 @@ func isTrue(value string) bool {
 var proxySetting = regexp.MustCompile(`^(http\.(.*\.)?|remote\..*\.)proxy$`)
 
 // gitVariables returns settings of git that come after those of a repository (git-config(1), ENVIRONMENT): the sandbox
-// has no key to sign with, and only the session's proxy leads out of it. proxy is its URL; "" is none.
+// has no key to sign with, and only the session's proxy leads out of it, by HTTPS. proxy is its URL; "" is none.
 func gitVariables(facts gitFacts, proxy string) []string {
 	settings := [][2]string{{"commit.gpgSign", "false"}, {"tag.gpgSign", "false"}, {"push.gpgSign", "false"}}
 	if proxy != "" {
-		settings = append(settings, [2]string{"http.proxy", proxy})
+		settings = append(settings, [2]string{"include.path", gitHTTPSFile}, [2]string{"http.proxy", proxy})
 		for _, name := range slices.Sorted(maps.Keys(facts.own)) {
 			if name != "http.proxy" && proxySetting.MatchString(name) && len(settings) < maxGitVariables {
 				settings = append(settings, [2]string{name, proxy})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/internal/gitlayout"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 	"github.com/ALRubinger/aileron/spec"
@@ -49,13 +50,13 @@ func TestAnIdentityIsReadByGitAsItIs(t *testing.T) {
 	}
 	for _, name := range []string{"Ada", `A "quoted" \ name; # no comment`, "  spaces  ", "é ü", "[core] x = y"} {
 		file := filepath.Join(t.TempDir(), "config")
-		write(t, file, string(gitFile(name+"\x1b\n[core]\n", "a@example.org").Data))
+		write(t, file, string(gitFile(name+"\x1b\n[core]\n", "a@example.org", "").Data))
 		out, err := exec.Command(git, "config", "--file", file, "--get", "user.name").CombinedOutput()
 		if got := strings.TrimSuffix(string(out), "\n"); err != nil || got != name+"[core]" {
 			t.Errorf("git reads %q, %v, want %q", got, err, name+"[core]")
 		}
 	}
-	if text := string(gitFile("", "").Data); strings.Contains(text, "[user]") {
+	if text := string(gitFile("", "", "").Data); strings.Contains(text, "[user]") {
 		t.Errorf("without an identity: %s", text)
 	}
 }
@@ -178,9 +179,10 @@ func TestManyWorktreesAreOneMount(t *testing.T) {
 
 func TestSettingsOfTheHostDoNotStopACommit(t *testing.T) {
 	b, said := linked(t, t.TempDir(), "")
-	facts := gitFacts{name: "Ada", email: "ada@example.org", own: map[string]string{"commit.gpgsign": "true",
-		"core.hookspath": "/home/ada/hooks", "user.name": "Own", "http.proxy": "http://corp.example:8080",
-		"http.https://a.example/?x=y.proxy": "http://corp.example:8080", "remote.origin.proxy": "x", "http.proxyx": "x"}}
+	facts := gitFacts{name: "Ada", email: "ada@example.org", own: gitlayout.Settings{"commit.gpgsign": {"true"},
+		"core.hookspath": {"/home/ada/hooks"}, "user.name": {"Own"}, "http.proxy": {"http://corp.example:8080"},
+		"http.https://a.example/?x=y.proxy": {"http://corp.example:8080"}, "remote.origin.proxy": {"x"},
+		"http.proxyx": {"x"}}}
 	b.reportGit(facts)
 	for _, want := range []string{"knows you as Own <ada@example.org>, as the project's own configuration says",
 		"not signed", "core.hooksPath is /home/ada/hooks"} {
@@ -207,7 +209,8 @@ func TestSettingsOfTheHostDoNotStopACommit(t *testing.T) {
 	}
 }
 
-// A remote of SSH, and a rule of the repository that makes HTTPS into SSH, are HTTPS where a connector has the host.
+// A remote of SSH, and a rule of the repository that makes HTTPS into SSH, are HTTPS where a connector has the host. A
+// rule that leads to a mirror wins.
 func TestSSHIsRewrittenWhereAConnectorHasTheHost(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -229,10 +232,13 @@ func TestSSHIsRewrittenWhereAConnectorHasTheHost(t *testing.T) {
 	}
 	dir := t.TempDir()
 	system := filepath.Join(dir, "system")
-	write(t, system, string(gitFile("", "", hosts...).Data))
 	run := func(args ...string) string {
 		cmd := exec.Command(git, args...)
-		cmd.Env = []string{"GIT_CONFIG_SYSTEM=" + system, "HOME=" + dir, "PATH=" + os.Getenv("PATH")}
+		cmd.Env = append([]string{"GIT_CONFIG_SYSTEM=" + system, "HOME=" + dir, "PATH=" + os.Getenv("PATH")},
+			gitVariables(gitFacts{}, "http://session:1")...)
+		for i, pair := range cmd.Env {
+			cmd.Env[i] = strings.Replace(pair, "="+gitHTTPSFile, "="+filepath.Join(dir, "https"), 1)
+		}
 		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()
 		if err != nil {
@@ -241,21 +247,46 @@ func TestSSHIsRewrittenWhereAConnectorHasTheHost(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	run("init", "-q")
-	run("config", "url.git@github.com:.insteadOf", "https://github.com/")
-	run("config", "url.ssh://git@github.com/.pushInsteadOf", "https://github.com/")
-	for i, url := range []string{"git@github.com:acme/tool.git", "github.com:acme/tool.git",
-		"ssh://git@github.com/acme/tool.git", "ssh://github.com/acme/tool.git",
-		"ssh://git@github.com:22/acme/tool.git", "git://github.com/acme/tool.git", "https://github.com/acme/tool.git"} {
-		name := fmt.Sprint("r", i)
-		run("remote", "add", name, url)
-		for _, args := range [][]string{{"get-url", name}, {"get-url", "--push", name}} {
-			if got := run(append([]string{"remote"}, args...)...); got != "https://github.com/acme/tool.git" {
-				t.Errorf("%s of %s is %s", args, url, got)
+	for _, c := range []struct{ name, rule, from, remote, want string }{
+		{"", "", "", "git@github.com:", "https://github.com/"},
+		{"", "", "", "github.com:", "https://github.com/"},
+		{"", "", "", "ssh://git@github.com/", "https://github.com/"},
+		{"", "", "", "ssh://github.com/", "https://github.com/"},
+		{"", "", "", "ssh://git@github.com:22/", "https://github.com/"},
+		{"", "", "", "git://github.com/", "https://github.com/"},
+		{"", "", "", "https://github.com/", "https://github.com/"},
+		{"SSH on the port of HTTPS", "", "", "ssh://git@ssh.github.com:443/", "https://github.com/"},
+		{"an old scheme", "", "", "git+ssh://git@github.com/", "https://github.com/"},
+		{"an organisation's user", "", "", "org-123@github.com:", "https://github.com/"},
+		{"another host", "", "", "git@other.test:", "git@other.test:"},
+		{"a path that has a colon", "", "", "./x:", "./x:"},
+		{"SSH for HTTPS", "git@github.com:", "https://github.com/", "https://github.com/", "https://github.com/"},
+		{"SSH for all", "ssh://git@", "https://", "https://github.com/", "https://github.com/"},
+		{"SSH for an owner", "git@github.com:acme/", "https://github.com/acme/", "https://github.com/",
+			"https://github.com/"},
+		{"a short name", "ssh://git@github.com/", "gh:", "gh:", "https://github.com/"},
+		{"a mirror", "https://mirror.test/gh/", "https://github.com/", "https://github.com/", "https://mirror.test/gh/"},
+		{"a mirror for SSH", "https://mirror.test/gh/", "git@github.com:", "git@github.com:", "https://mirror.test/gh/"},
+		{"a local mirror", "/srv/gh/", "https://github.com/", "https://github.com/", "/srv/gh/"},
+		{"another host's SSH", "git@other.test:", "https://other.test/", "https://other.test/", "git@other.test:"},
+	} {
+		for _, key := range []string{"insteadOf", "pushInsteadOf"} {
+			config := "[remote \"r\"]\nurl = " + c.remote + "acme/tool.git\n"
+			if c.rule != "" {
+				config += fmt.Sprintf("[url %q]\n%s = other:\n%s = %s\n%s = another:\n", c.rule, key, key, c.from, key)
+			}
+			write(t, filepath.Join(dir, ".git/config"), config)
+			layout := must.Get(gitlayout.Of(t.Context(), dir, func(string) bool { return false }))(t)
+			own := layout.Settings(t.Context())
+			write(t, system, string(gitFile("", "", insteadOfSSH(own, hosts)).Data))
+			write(t, filepath.Join(dir, "https"), string(httpsFile(own, hosts).Data))
+			get := []string{"remote", "get-url", "r"}
+			if key == "pushInsteadOf" {
+				get = []string{"remote", "get-url", "--push", "r"}
+			}
+			if got := run(get...); got != c.want+"acme/tool.git" {
+				t.Errorf("%s (%s %s): %s is %s", c.name, key, c.rule, c.remote, got)
 			}
 		}
-	}
-	run("remote", "add", "other", "git@other.test:acme/tool.git")
-	if got := run("remote", "get-url", "other"); got != "git@other.test:acme/tool.git" {
-		t.Errorf("of another host: %s", got)
 	}
 }

@@ -281,11 +281,11 @@ func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
 	if m.kind != unmediated { // with a network, SSH is as good
 		hosts = gitHosts(b.session.Connectors())
 	}
-	settings := gitFile(facts.name, facts.email, hosts...)
+	settings := gitFile(facts.name, facts.email, insteadOfSSH(facts.own, hosts))
 	if len(b.layout.Others) > 0 {
 		settings = keepReflogs(settings)
 	}
-	u.Files = append(append(u.Files, settings), b.worktreeLinks()...)
+	u.Files = append(append(u.Files, settings, httpsFile(facts.own, hosts)), b.worktreeLinks()...)
 	if b.prepared.Sealed { // another engine may not see the copies
 		u.Protect = func(to string) ([]sandbox.Cover, error) { return b.host.cover(to, b.Protect, b.covered) }
 	}
