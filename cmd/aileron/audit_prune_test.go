@@ -42,7 +42,9 @@ func TestOldEventsArePruned(t *testing.T) {
 		want string
 	}{
 		{nil, 2, "--before is missing"},
-		{[]string{"--before", "yesterday"}, 2, "it must be RFC 3339 or a duration"},
+		{[]string{"--before", "yesterday"}, 2, "it must be a date such as 2026-11-27, RFC 3339, or a duration"},
+		{[]string{"--before", "now", "--yes"}, 2, "it must be a date"},
+		{[]string{"--before", "23:59", "--yes"}, 2, "it must be a date"},
 		{[]string{"--before", "90d"}, 2, "pass --yes to remove 6 events"},
 		{[]string{"--before", "400d", "--yes"}, 0, "nothing to prune: the first event, row 1 of "},
 		{[]string{"--before", "90d", "--dry-run"}, 0, "would prune  6 events (rows 1 to 6, "},

@@ -30,15 +30,6 @@ func ParseMoment(text string, now time.Time) (time.Time, error) {
 	case "yesterday":
 		return day(1), nil
 	}
-	if span, ok := parseSpan(text); ok {
-		return now.Add(-span), nil
-	}
-	for _, form := range []string{time.RFC3339Nano, time.DateOnly, time.DateTime, "2006-01-02T15:04:05",
-		"2006-01-02 15:04", "2006-01-02T15:04"} {
-		if at, err := time.ParseInLocation(form, text, now.Location()); err == nil {
-			return at, nil
-		}
-	}
 	for _, form := range []string{"15:04", time.TimeOnly} {
 		at, err := time.Parse(form, text)
 		if err != nil {
@@ -50,11 +41,31 @@ func ParseMoment(text string, now time.Time) (time.Time, error) {
 		}
 		return moment, nil
 	}
+	return parseDate(text, Moments, now)
+}
+
+// Dates are the forms that [ParseDate] takes, for usage.
+const Dates = "a date such as 2026-11-27, RFC 3339, or a duration before now such as 8h or 90d"
+
+// ParseDate is ParseMoment for what cannot be undone: without the forms whose day or time depends on when it is read.
+func ParseDate(text string, now time.Time) (time.Time, error) { return parseDate(text, Dates, now) }
+
+// parseDate returns the time of a date or before now. forms are for the error.
+func parseDate(text, forms string, now time.Time) (time.Time, error) {
+	if span, ok := parseSpan(text); ok {
+		return now.Add(-span), nil
+	}
+	for _, form := range []string{time.RFC3339Nano, time.DateOnly, time.DateTime, "2006-01-02T15:04:05",
+		"2006-01-02 15:04", "2006-01-02T15:04"} {
+		if at, err := time.ParseInLocation(form, text, now.Location()); err == nil {
+			return at, nil
+		}
+	}
 	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
 		return time.Time{}, hint.New(errors.New("it has no unit"),
 			"write %[1]dm, %[1]dh or %[1]dd for minutes, hours or days", n)
 	}
-	return time.Time{}, fmt.Errorf("it must be %s", Moments)
+	return time.Time{}, fmt.Errorf("it must be %s", forms)
 }
 
 // parseSpan parses a duration, which may be a number of days.

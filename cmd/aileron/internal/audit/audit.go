@@ -65,10 +65,10 @@ func (o *auditOptions) build(a *cli.App) (audit.Filter, error) {
 	if err := o.resolveSessions(a, &f); err != nil {
 		return f, err
 	}
-	if f.Since, err = parseMoment(o.since, "--since"); err != nil {
+	if f.Since, err = parseMoment(o.since, "--since", review.ParseMoment); err != nil {
 		return f, err
 	}
-	if f.Until, err = parseMoment(o.until, "--until"); err != nil {
+	if f.Until, err = parseMoment(o.until, "--until", review.ParseMoment); err != nil {
 		return f, err
 	}
 	if o.limit < 0 {
@@ -110,8 +110,8 @@ func ambiguousID(err error) error {
 }
 
 // parseMoment returns the time that a flag names.
-func parseMoment(s, flag string) (time.Time, error) {
-	at, err := review.ParseMoment(s, time.Now())
+func parseMoment(s, flag string, parse func(string, time.Time) (time.Time, error)) (time.Time, error) {
+	at, err := parse(s, time.Now())
 	if err == nil {
 		return at, nil
 	}

@@ -56,7 +56,7 @@ func newAuditPruneCommand(a *cli.App) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&opts.before, "before", "", "remove events before then: "+review.Moments)
+	f.StringVar(&opts.before, "before", "", "remove events before then: "+review.Dates)
 	f.BoolVar(&opts.dryRun, "dry-run", false, "verify and print what would be removed, and remove nothing")
 	f.BoolVarP(&opts.yes, "yes", "y", false, "do not ask for confirmation")
 	f.StringVar(&opts.heads, "head", "", "a file with signed heads that the events must agree with; - for standard input")
@@ -68,7 +68,7 @@ func (o *auditPruneOptions) run(ctx context.Context, a *cli.App) error {
 	if o.before == "" {
 		return failure.Usagef("--before is missing: it is a date, or a duration such as 90d")
 	}
-	before, err := parseMoment(o.before, "--before")
+	before, err := parseMoment(o.before, "--before", review.ParseDate)
 	if err != nil {
 		return err
 	}
