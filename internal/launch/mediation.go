@@ -98,9 +98,13 @@ func (m *mediation) listen(ctx context.Context, s *session.Session, engine *sand
 
 // environment returns the variables of CONTRACT section 3. A sandbox that is not mediated gets those that describe it,
 // and no others.
-func (m *mediation) environment(s *session.Session, runtime string, image sandbox.Image) []string {
-	env := []string{"AILERON_SESSION_ID=" + s.ID(), "AILERON_SANDBOX_TIER=" + Tier(image),
-		"AILERON_SANDBOX_RUNTIME=" + runtime, "AILERON_SANDBOX_IMAGE=" + image.Ref}
+func (m *mediation) environment(s *session.Session, runtime string, image sandbox.Image, unattended bool) []string {
+	state := "0" // not left out: it overrides a variable of the image
+	if unattended {
+		state = "1"
+	}
+	env := []string{"AILERON_SESSION_ID=" + s.ID(), "AILERON_UNATTENDED=" + state,
+		"AILERON_SANDBOX_TIER=" + Tier(image), "AILERON_SANDBOX_RUNTIME=" + runtime, "AILERON_SANDBOX_IMAGE=" + image.Ref}
 	if m.kind == unmediated {
 		return env
 	}

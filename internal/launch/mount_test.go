@@ -11,6 +11,7 @@ import (
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hostfiles"
+	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 	"github.com/ALRubinger/aileron/vault/keeper"
@@ -176,10 +177,22 @@ func TestAMountOfAProjectsFileReachesNothingElse(t *testing.T) {
 	}
 }
 
+// An image's own AILERON_UNATTENDED has no effect: the session sets it in each sandbox.
+func TestEverySandboxIsToldWhetherItIsUnattended(t *testing.T) {
+	for unattended, want := range map[bool]string{true: "AILERON_UNATTENDED=1", false: "AILERON_UNATTENDED=0"} {
+		m := mediation{kind: unmediated}
+		env := m.environment(new(session.Session), "podman", sandbox.Image{}, unattended)
+		if !slices.Contains(env, want) {
+			t.Errorf("the variables are %q, want %s", env, want)
+		}
+	}
+}
+
 func TestAVariableOfTheSessionIsRefused(t *testing.T) {
 	for _, text := range []string{"", "=x", "CI", "1A=b", "A B=c", "A-B=c", "A=\x00",
 		"A=" + strings.Repeat("x", maxVariable),
-		"AILERON_TOKEN=x", "HTTPS_PROXY=x", "https_proxy=x", "NO_PROXY=*", "SSL_CERT_FILE=/x", "NODE_EXTRA_CA_CERTS=/x"} {
+		"AILERON_TOKEN=x", "AILERON_UNATTENDED=1", "HTTPS_PROXY=x",
+		"https_proxy=x", "NO_PROXY=*", "SSL_CERT_FILE=/x", "NODE_EXTRA_CA_CERTS=/x"} {
 		if err := CheckVariable(text); err == nil || hint.Of(err) == "" {
 			t.Errorf("CheckVariable(%.20q) = %v", text, err)
 		}

@@ -261,7 +261,7 @@ func (b *sandboxed) spec() sandbox.Spec {
 func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
 	u := sandbox.Uplink{
 		Session: b.session.ID(), Sockets: sockets, Binary: b.binary,
-		Env: slices.Concat(m.environment(b.session, b.prepared.Engine.Kind(), b.prepared.Image),
+		Env: slices.Concat(m.environment(b.session, b.prepared.Engine.Kind(), b.prepared.Image, b.Unattended),
 			b.settings.variables(m.clients()), b.Env, b.Variables),
 		Defaults: []string{"LANG=C.UTF-8", "GIT_CONFIG_SYSTEM=" + gitConfigFile},
 		AppendTo: []string{"JAVA_TOOL_OPTIONS", mavenOptions},

@@ -1,7 +1,7 @@
 # Answers what Claude Code asks at its first start: the theme, the notes on
 # security, the trust of the project, and whether to use the key of the
 # environment, which is a placeholder; and, in an unattended session, its disclaimer
-# about that. Its file has that, with the rest of its
+# about that, which any other session takes back. Its file has that, with the rest of its
 # state, so only these answers are changed in it. One that is no JSON is left as it
 # is, and so is anything that is no file: a session before this one may have
 # written it to stop the next.
@@ -15,7 +15,7 @@ if [ -f "$state" ] && answered=$(mktemp "$state.XXXXXX"); then
 		.hasCompletedOnboarding = true
 		| .theme //= "dark"
 		| .projects[$dir].hasTrustDialogAccepted = true
-		| if env.IS_SANDBOX == "1" then .bypassPermissionsModeAccepted = true else . end
+		| .bypassPermissionsModeAccepted = (env.AILERON_UNATTENDED == "1")
 		| if $key == "" then . else
 			.customApiKeyResponses.approved |= ((. // []) + [$key[-20:]] | unique)
 		end' "$state" >"$answered" && mv -f "$answered" "$state" || rm -f "$answered"
