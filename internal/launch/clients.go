@@ -19,7 +19,8 @@ type clientSetting struct {
 	files  []string
 	beside string         // another file, without which the client is not used; "" is none
 	line   *regexp.Regexp // its first group is the setting's name
-	// variable returns one that has precedence over the line: its name and value. Nil: the client has none.
+	// variable returns one that has precedence over the line: its name and value. Nil: the client has none; "": the
+	// session has no such value.
 	variable func(e trust.Environment) (name, value string)
 	instead  string // what to do where there is no variable
 }
@@ -45,7 +46,7 @@ var clientSettings = []clientSetting{
 	{client: "pip", files: []string{".venv/pip.conf", "venv/pip.conf"}, line: regexp.MustCompile(`^\s*(proxy)\s*[=:]`),
 		// Not in every session: pip would ask the proxy for hosts of NO_PROXY too.
 		variable: func(e trust.Environment) (string, string) { return "PIP_PROXY", e.Proxy }},
-	{client: "Maven", files: []string{".mvn/jvm.config"}, line: regexp.MustCompile(jvmSettings),
+	{client: "Maven", files: []string{".mvn/jvm.config"}, line: regexp.MustCompile(jvmSettings), instead: commentOut,
 		variable: func(e trust.Environment) (string, string) { return mavenOptions, e.JavaOptions() }},
 	{client: "Maven", files: []string{".mvn/maven.config"}, line: regexp.MustCompile(jvmSettings), instead: commentOut},
 	{client: "Maven", files: []string{".mvn/settings.xml", "settings.xml"}, line: regexp.MustCompile(`<(proxy)>`),
@@ -69,13 +70,13 @@ const maxClientFile = 256 << 10
 
 // projectSettings are the lines of a project that name another proxy or other roots than the session's.
 type projectSettings struct {
-	overridden []clientSetting // by variables
-	notes      []string        // for people, of the others
+	env   []string // what has precedence over such lines
+	notes []string // for people, of the others
 }
 
 // findSettings reads the files of a project by which clients would miss the session. A file that cannot be read has no
 // such lines: a client in the sandbox may follow a link, but the host does not.
-func findSettings(dir string) projectSettings {
+func findSettings(dir string, session trust.Environment) projectSettings {
 	var found projectSettings
 	for _, s := range clientSettings {
 		if _, err := os.Lstat(filepath.Join(dir, s.beside)); err != nil {
@@ -87,10 +88,14 @@ func findSettings(dir string) projectSettings {
 				continue
 			}
 			number, name := s.find(string(text))
-			switch {
-			case number == 0:
-			case s.variable != nil:
-				found.overridden = append(found.overridden, s)
+			var variable, value string
+			if s.variable != nil {
+				variable, value = s.variable(session)
+			}
+			switch pair := variable + "=" + value; {
+			case number == 0 || slices.Contains(found.env, pair):
+			case value != "":
+				found.env = append(found.env, pair)
 			default:
 				found.notes = append(found.notes, fmt.Sprintf("aileron: %s:%d: %s takes %s of this line, and not the session's",
 					file, number, s.client, name), "  hint: "+s.instead)
@@ -111,22 +116,29 @@ func (s clientSetting) find(text string) (number int, name string) {
 	return 0, ""
 }
 
-// variables returns what has precedence over the project's lines.
-func (p projectSettings) variables(e trust.Environment) []string {
-	var env []string
-	for _, s := range p.overridden {
-		name, value := s.variable(e)
-		if pair := name + "=" + value; value != "" && !slices.Contains(env, pair) {
-			env = append(env, pair)
+// with returns the variables for a command whose user sets some, which win. Options of Maven's JVM are joined, the
+// session's last; without the user's, they belong behind the image's own value, as appendTo says.
+func (p projectSettings) with(users []string) (env, appendTo []string) {
+	env = slices.Concat(p.env, users)
+	for _, pair := range p.env {
+		options, is := strings.CutPrefix(pair, mavenOptions+"=")
+		if !is {
+			continue
+		}
+		appendTo = []string{mavenOptions}
+		for _, theirs := range users {
+			if strings.HasPrefix(theirs, mavenOptions+"=") {
+				env, appendTo = append(env, theirs+" "+options), nil
+			}
 		}
 	}
-	return env
+	return env, appendTo
 }
 
 // reportSettings prints the lines of the project by which clients miss the session.
 func (b *sandboxed) reportSettings(m mediation) {
 	if m.kind != unmediated {
-		b.settings = findSettings(b.dir)
+		b.settings = findSettings(b.dir, m.clients())
 		for _, note := range b.settings.notes {
 			b.Infof("%s", note)
 		}

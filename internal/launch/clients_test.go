@@ -39,8 +39,8 @@ func TestTheLinesOfAProjectThatLeadPastTheSession(t *testing.T) {
 			dir := t.TempDir()
 			must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, c.file)), 0o700))
 			write(t, filepath.Join(dir, c.file), c.text)
-			found := findSettings(dir)
-			env, said := found.variables(session), strings.Join(found.notes, "\n")
+			found := findSettings(dir, session)
+			env, said := found.env, strings.Join(found.notes, "\n")
 			if c.variable == "" && len(env) > 0 || c.variable != "" && !slices.Equal(env, []string{c.variable}) {
 				t.Errorf("the variables: %q, want %q", env, c.variable)
 			}
@@ -57,7 +57,8 @@ func TestTheRootsOfAnNpmrcAreNamedWherePnpmIsUsed(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, ".npmrc"), "fund=false\ncafile=c.pem\n")
 	write(t, filepath.Join(dir, "pnpm-lock.yaml"), "")
-	if said := strings.Join(findSettings(dir).notes, "\n"); !strings.Contains(said, ".npmrc:2: pnpm 11 takes cafile") {
+	said := strings.Join(findSettings(dir, trust.Environment{}).notes, "\n")
+	if !strings.Contains(said, ".npmrc:2: pnpm 11 takes cafile") {
 		t.Errorf("said is %q", said)
 	}
 }
@@ -68,7 +69,37 @@ func TestSettingsThatAreLinksAreNotRead(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "other"), "systemProp.https.proxyHost=p\n")
 	must.Do(t, os.Symlink("other", filepath.Join(dir, "gradle.properties")))
-	if found := findSettings(dir); len(found.notes) > 0 {
+	if found := findSettings(dir, trust.Environment{}); len(found.notes) > 0 {
 		t.Errorf("of a link: %q", found.notes)
+	}
+}
+
+func TestTheSessionsOptionsOfMavenAreBehindTheUsers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must.Do(t, os.Mkdir(filepath.Join(dir, ".mvn"), 0o700))
+	write(t, filepath.Join(dir, ".mvn/jvm.config"), "-Dhttps.proxyHost=p\n")
+	session := trust.Environment{Proxy: "http://127.0.0.1:3128", JavaStore: "/p12"}
+	ours := session.JavaOptions()
+	found := findSettings(dir, session)
+	for _, c := range []struct {
+		settings          projectSettings
+		users             []string
+		options, appendTo string
+	}{
+		{found, nil, ours, mavenOptions},
+		{found, []string{"MAVEN_OPTS=-Xmx1g", "A=b", "MAVEN_OPTS=-Xmx2g"}, "-Xmx2g " + ours, ""},
+		{projectSettings{}, []string{"MAVEN_OPTS=-Xmx2g"}, "-Xmx2g", ""}, // not behind the image's
+	} {
+		env, appendTo := c.settings.with(c.users)
+		if last := env[len(env)-1]; last != "MAVEN_OPTS="+c.options || strings.Join(appendTo, " ") != c.appendTo {
+			t.Errorf("with %q, the last is %q, behind the image's %q", c.users, last, appendTo)
+		}
+	}
+	// On the host, there is no trust store for Java.
+	if found = findSettings(dir, trust.Environment{Proxy: session.Proxy}); len(found.env) > 0 || len(found.notes) != 2 ||
+		!strings.Contains(found.notes[0], ".mvn/jvm.config:1: Maven takes https.proxyHost") ||
+		!strings.Contains(found.notes[1], commentOut) {
+		t.Errorf("on the host: %q and %q", found.env, found.notes)
 	}
 }

@@ -72,11 +72,11 @@ func (l *Launcher) OnHost(ctx context.Context, c HostCommand) error {
 func (l *Launcher) command(c HostCommand, host *HostSession) *exec.Cmd {
 	child := exec.Command(c.Path, c.Args[1:]...) //nolint:gosec,noctx // the person's own; it ends by signals, as a shell's
 	child.Args[0] = c.Args[0]
-	settings := findSettings(".")
+	settings := findSettings(".", host.clients())
 	for _, note := range settings.notes {
 		l.Infof("%s", note)
 	}
-	child.Env = slices.Concat(l.Environ, host.Environment(), settings.variables(host.clients()), c.Env)
+	child.Env = slices.Concat(l.Environ, host.Environment(), settings.env, c.Env)
 	child.Stdin, child.Stdout, child.Stderr = l.Stdin, l.Stdout, l.Stderr
 	return child
 }

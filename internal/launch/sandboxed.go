@@ -259,12 +259,13 @@ func (b *sandboxed) spec() sandbox.Spec {
 
 // uplink returns how the sandbox reaches the session's proxy, and its command the person.
 func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
+	env, appendTo := b.settings.with(slices.Concat(b.Env, b.Variables))
 	u := sandbox.Uplink{
 		Session: b.session.ID(), Sockets: sockets, Binary: b.binary,
-		Env: slices.Concat(m.environment(b.session, b.prepared.Engine.Kind(), b.prepared.Image, b.Unattended),
-			b.settings.variables(m.clients()), b.Env, b.Variables),
+		Env: append(m.environment(b.session, b.prepared.Engine.Kind(), b.prepared.Image, b.Unattended),
+			env...),
 		Defaults: []string{"LANG=C.UTF-8", "GIT_CONFIG_SYSTEM=" + gitConfigFile},
-		AppendTo: []string{"JAVA_TOOL_OPTIONS", mavenOptions},
+		AppendTo: append(appendTo, "JAVA_TOOL_OPTIONS"),
 		Stdin:    b.Stdin, Stdout: b.Stdout, Stderr: b.Stderr,
 		TTY: b.hasTerminal(), Terminal: b.noteTerminal,
 		Signals: b.signals.forward, Starting: b.signals.started, Began: b.noteBegan,
