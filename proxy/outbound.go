@@ -69,13 +69,20 @@ func (x *Exchange) effect(status int) string {
 		return ""
 	case status == 0:
 		return hintSent
-	case status >= http.StatusInternalServerError || x.grpc:
-		return fmt.Sprintf(" The host answered %d.", status) + hintSent
-	case status >= http.StatusBadRequest:
+	case x.grpc:
+	case status/100 == 2, status == http.StatusSeeOther:
+		return fmt.Sprintf(" The host answered %d: the request took effect.", status)
+	case slices.Contains(noEffect, status):
 		return fmt.Sprintf(" The host answered %d: the request had no effect.", status)
 	}
-	return fmt.Sprintf(" The host answered %d: the request took effect.", status)
+	return fmt.Sprintf(" The host answered %d.", status) + hintSent
 }
+
+// noEffect are the statuses that say that a request was not carried out (RFC 9110 section 15.5). A redirect and a 408
+// leave that open.
+var noEffect = []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound,
+	http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
+	http.StatusUnprocessableEntity, http.StatusTooManyRequests}
 
 // Bounds of the names in an audit row, which the client chooses.
 const (

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,6 +35,9 @@ func (x *Exchange) Reject(d *Denial) *Denial {
 	x.row.Status = d.Status()
 	if d.Boundary != "" {
 		x.SetField("boundary", d.Boundary)
+	}
+	if d.Came != 0 { // the request has left
+		x.SetField("upstream_status", strconv.Itoa(d.Came))
 	}
 	x.attribute()
 	d.Subject = x.subject(d.Reason)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -76,7 +77,9 @@ func TestARefusedResponseSaysWhetherTheRequestTookEffect(t *testing.T) {
 		want   string
 	}{
 		{"POST", 201, "Content-Encoding: gzip", "The host answered 201: the request took effect."},
-		{"POST", 302, "Content-Type: text/plain; charset=utf-7", "The host answered 302: the request took effect."},
+		{"POST", 303, "Content-Type: text/plain; charset=utf-7", "The host answered 303: the request took effect."},
+		{"POST", 307, "Content-Type: text/plain; charset=utf-7", "The host answered 307. Check whether the request took effect"},
+		{"POST", 408, "Content-Encoding: br", "The host answered 408. Check whether the request took effect"},
 		{"POST", 422, "Content-Encoding: br", "The host answered 422: the request had no effect."},
 		{"POST", 500, "Content-Encoding: br", "The host answered 500. Check whether the request took effect"},
 		{"POST", 201, "Content-Length : 5", "brings the same. Check whether the request took effect"},
@@ -94,6 +97,13 @@ func TestARefusedResponseSaysWhetherTheRequestTookEffect(t *testing.T) {
 		if named := fmt.Sprintf(`"upstream_status":"%d"`, c.status); strings.Contains(c.field, "Content-Length ") ==
 			strings.Contains(body, named) {
 			t.Errorf("%s, %q: %s is not told, or unknown: %s", c.method, c.field, named, body)
+		}
+		var came any
+		if !strings.Contains(c.field, "Content-Length ") {
+			came = strconv.Itoa(c.status)
+		}
+		if row := w.last(); row.Fields["upstream_status"] != came {
+			t.Errorf("%s, %d, %q: the row has %v", c.method, c.status, c.field, row.Fields)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
@@ -77,10 +78,12 @@ func TestTailShowsWhatWaits(t *testing.T) {
 	c.write(rows[:1]...)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	var wrote sync.WaitGroup
+	defer wrote.Wait()
 	out := &countedLines{wanted: 1}
 	out.reached = func() {
 		out.with, out.wanted, out.reached = "waiting", 1, cancel
-		go c.write(rows[1:]...)
+		wrote.Go(func() { c.write(rows[1:]...) }) //nolint:staticcheck // a log that cannot be written ends the test anyway
 	}
 	a := cli.New(&console.Console{Stdout: out, Stderr: io.Discard}, &home.Dir{})
 	if code := Main(ctx, []string{"--home", c.Flag, "audit", "tail", "-f"}, a); code != 0 {

@@ -14,7 +14,7 @@ func Turn(t testing.TB) {
 	k, n := TurnOf()
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(t.Name()))
-	if int(h.Sum32()%uint32(n)) != k { //nolint:gosec // n is small
+	if int(h.Sum32()%uint32(n)) != k {
 		t.Skipf("one of many of its kind, of which each commit's run makes one in %d: just whole", n)
 	}
 }
