@@ -20,9 +20,12 @@ func TestAFindingOffersWhatTheNetworkNeeds(t *testing.T) {
 		state, has string
 	}{
 		"a local proxy":  {fake, nil, nil, StateWarn, `allow_ranges = ["198.18.0.0/15"]`},
-		"an allowed one": {fake, nil, []string{"198.18.0.0/16"}, StateOK, "allow_ranges allows"},
-		"another":        {fake, nil, []string{"10.0.0.0/8"}, StateWarn, "every name resolves to an address of 198.18"},
-		"no names":       {upstream.Survey{}, context.DeadlineExceeded, nil, StateWarn, "--upstream-proxy"},
+		"an allowed one": {fake, nil, []string{"10.0.0.0/8", "198.18.0.0/15"}, StateOK, "allow_ranges allows"},
+		"a larger one":   {fake, nil, []string{"198.16.0.0/12"}, StateOK, "allow_ranges allows"},
+		"a part of it": {fake, nil, []string{"198.18.5.0/24", "198.18.0.0/16"}, StateWarn,
+			`allow_ranges = ["198.18.0.0/15"]`},
+		"another":  {fake, nil, []string{"10.0.0.0/8"}, StateWarn, "every name resolves to an address of 198.18"},
+		"no names": {upstream.Survey{}, context.DeadlineExceeded, nil, StateWarn, "--upstream-proxy"},
 		"NAT64": {upstream.Survey{NAT64: []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96")}}, nil, nil, StateOK,
 			"64:ff9b::/96"},
 		"an ordinary one": {upstream.Survey{}, nil, nil, StateOK, "names resolve"},
