@@ -43,7 +43,7 @@ func TestADenialNamesTheConnectorOfItsHost(t *testing.T) {
 		"SNI":              {func() { w.shake("api.good.example", "evil.test", "x") }, ReasonAuthority},
 		"no trust":         {func() { w.shake("api.good.example", "api.good.example", "") }, ReasonTLSClient},
 		"no TLS":           {func() { w.shake("api.good.example", "-", "") }, ReasonNotTLS},
-		"SSH":              {func() { w.speakSSH("api.good.example") }, ReasonNotTLS},
+		"SSH":              {func() { w.speakSSH("api.good.example", "") }, ReasonNotTLS},
 		"clear text":       {outside("GET http://api.good.example/v1/items HTTP/1.1\r\n" + host), spec403},
 		"https in clear":   {outside("GET https://api.good.example/v1/items HTTP/1.1\r\n" + host), ReasonScheme},
 		"framing in clear": {outside("POST http://api.good.example/ HTTP/1.1\r\nContent-Length: x\r\n" + host),
@@ -89,7 +89,7 @@ func (w *world) shake(host, name, roots string) {
 }
 
 // speakSSH begins SSH in a tunnel, as OpenSSH does, and reads what its user gets to see.
-func (w *world) speakSSH(host string) {
+func (w *world) speakSSH(host, advice string) {
 	w.t.Helper()
 	conn := w.connect(host)
 	defer conn.Close()
@@ -103,8 +103,20 @@ func (w *world) speakSSH(host string) {
 	_, err = io.ReadFull(in, packet)
 	must(w.t, err)
 	if version != "SSH-2.0-aileron\r\n" || length%8 != 4 || packet[1] != 1 ||
-		!strings.Contains(string(packet), "git remote set-url origin https://"+host+"/") {
-		w.t.Errorf("the client gets %q and %q", version, packet)
+		!strings.Contains(string(packet), "SSH does not leave this session, HTTPS does"+advice+"\x00") {
+		w.t.Errorf("the client of %s gets %q and %q, want the advice %q", host, version, packet, advice)
+	}
+}
+
+// plain.good.example has an operation for all paths, and with that git's repositories.
+func TestAnSSHClientIsAdvisedOnlyWhatTheSessionAllows(t *testing.T) {
+	w := newWorld(t, hello)
+	const advice = ": for git, use git remote set-url origin https://plain.good.example/OWNER/REPOSITORY"
+	for host, want := range map[string]string{
+		"plain.good.example": advice, "ssh.plain.good.example": advice, "altssh.plain.good.example": advice,
+		"q.good.example": "", "unnamed.example": "", "ssh.unnamed.example": "", "192.0.2.1": "",
+	} {
+		w.speakSSH(host, want)
 	}
 }
 

@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -95,6 +96,11 @@ func (o *Operation) String() string {
 
 // AnyPath reports whether o allows every path of its hosts, without a credential.
 func (o *Operation) AnyPath() bool { return o.Injection == nil && o.Path.String() == "" }
+
+// IsRepository reports whether the operation allows what git asks for first of a repository: it has its path, or any.
+func (o *Operation) IsRepository() bool {
+	return o.AnyPath() || strings.HasSuffix(o.Path.String(), "/info/refs")
+}
 
 // Injection is the place of an operation's credential in its requests.
 type Injection struct {

@@ -102,6 +102,21 @@ func lookUp(in map[string]*tree, host string, port uint16) *tree {
 // Covers reports whether some operation names the host and port.
 func (ix *Index) Covers(host string, port uint16) bool { return ix.trees(host, port) != [2]*tree{} }
 
+// HasRepositories reports whether some operation allows repositories of git on the host, over HTTPS.
+func (ix *Index) HasRepositories(host string) bool {
+	for _, c := range ix.connectors {
+		for _, t := range c.Tools {
+			for _, op := range t.Operations {
+				covers := func(h HostPattern) bool { return h.covers(host, 443) }
+				if op.IsRepository() && slices.ContainsFunc(op.Hosts, covers) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // IsOpen reports whether nothing is decided by the path or the query of a request
 // to the host and port, and no credential can go there: no operation names it, or
 // those that do declare neither a path nor a credential nor inputs. Whatever a

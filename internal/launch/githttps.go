@@ -124,7 +124,7 @@ func gitHosts(connectors []*spec.Connector) []string {
 		for _, t := range c.Tools {
 			for _, op := range t.Operations {
 				for _, h := range op.Hosts {
-					if h.Port == 443 && !h.Wildcard && (op.AnyPath() || strings.HasSuffix(op.Path.String(), "/info/refs")) {
+					if h.Port == 443 && !h.Wildcard && op.IsRepository() {
 						hosts = append(hosts, h.Name)
 					}
 				}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/ALRubinger/aileron/proxy"
@@ -18,14 +19,25 @@ const sshWait = 5 * time.Second
 // rejectSSH denies an SSH connection in SSH's own words: a client prints the description of a disconnection, and would
 // report only a closed connection otherwise.
 func (f *Front) rejectSSH(client net.Conn, at proxy.Arrival) {
-	d := proxy.ReasonNotTLS.Deny("SSH does not leave this session, HTTPS does: for git, use "+
-		"git remote set-url origin https://%s/OWNER/REPOSITORY", at.Authority.Host)
+	d := proxy.ReasonNotTLS.Deny("SSH does not leave this session, HTTPS does%s", f.gitAdvice(at.Authority.Host))
 	f.rejectTunnel(at, d)
 	_ = client.SetDeadline(time.Now().Add(sshWait))
 	if _, err := client.Write(sshDisconnect("aileron: " + d.Message)); err != nil {
 		return
 	}
 	_, _ = io.CopyN(io.Discard, client, 64<<10) // what is left unread would take the message with it
+}
+
+// gitAdvice returns how git is used with a host of SSH, if the session allows its repositories over HTTPS. The host may
+// be the one for SSH on port 443: ssh.github.com, altssh.gitlab.com.
+func (f *Front) gitAdvice(host string) string {
+	index := f.plane.Grants().Index
+	for _, h := range []string{host, strings.TrimPrefix(strings.TrimPrefix(host, "alt"), "ssh.")} {
+		if index != nil && index.HasRepositories(h) {
+			return ": for git, use git remote set-url origin https://" + h + "/OWNER/REPOSITORY"
+		}
+	}
+	return ""
 }
 
 // sshDisconnect returns a server's version and its message SSH_MSG_DISCONNECT, "host not allowed to connect" (RFC 4253
