@@ -122,54 +122,9 @@ func (l *Log) countOpen(ctx context.Context, filter Filter, groups []Group, s *S
 	if len(going) == 0 {
 		return nil
 	}
-	open, err := l.db.OpenSeqs(ctx, filter, slices.Sorted(maps.Keys(going)))
+	open, err := l.db.OpenSeqs(ctx, filter, slices.Sorted(maps.Keys(going)), time.Time{})
 	s.Open = len(open)
 	return err
-}
-
-// Bounds of Waiting: how far back it looks, and how many rows it returns.
-const (
-	waitingRows = 1 << 14
-	maxWaiting  = 256
-)
-
-// Waiting returns the intents of requests that are under way, of those that a filter selects, oldest first. It looks
-// among the newest 16384 rows, and returns the newest 256. An intent has no decision and no reason: a filter with one
-// selects none.
-func (l *Log) Waiting(ctx context.Context, filter Filter) ([]Row, error) {
-	if filter.Decision != "" || filter.Reason != "" || filter.Event != "" && filter.Event != EventProxyStarted {
-		return nil, nil
-	}
-	newest, err := l.List(ctx, Filter{Limit: 1, Newest: true})
-	if err != nil || len(newest) == 0 {
-		return nil, err
-	}
-	filter.AfterSeq = max(filter.AfterSeq, newest[0].Seq-waitingRows)
-	open, err := l.db.OpenSeqs(ctx, filter, filter.Sessions)
-	if err != nil {
-		return nil, err
-	}
-	var waiting []Row
-	ended := map[string]bool{} // sessions: the outcomes of what they had under way are lost
-	for _, seq := range open[max(0, len(open)-maxWaiting):] {
-		rows, err := l.List(ctx, Filter{AfterSeq: seq - 1, ThroughSeq: seq, Binding: filter.Binding})
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range rows {
-			if _, known := ended[r.SessionID]; !known {
-				end, err := l.List(ctx, Filter{Session: r.SessionID, Event: EventSessionEnded, AfterSeq: seq, Limit: 1})
-				if err != nil {
-					return nil, err
-				}
-				ended[r.SessionID] = len(end) > 0
-			}
-			if !ended[r.SessionID] {
-				waiting = append(waiting, r)
-			}
-		}
-	}
-	return waiting, nil
 }
 
 // add counts the rows of a group.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
@@ -40,7 +42,7 @@ func pathsOf(out string) (lines []string) {
 }
 
 // A request is one line, that of its outcome. One that is under way is the last, with how long it has waited; one of a
-// session that has ended is not.
+// session that has ended is unknown, and is in its place.
 func TestAnExchangeIsOneLine(t *testing.T) {
 	c := newRunner(t)
 	lost, running := audit.NewID(), audit.NewID()
@@ -51,14 +53,15 @@ func TestAnExchangeIsOneLine(t *testing.T) {
 		flags string
 		want  []string
 	}{
-		{"list", []string{"proxied done", "rejected denied", "proxied done", "rejected denied", "waiting open"}},
+		{"list", []string{"unknown open",
+			"proxied done", "rejected denied", "proxied done", "rejected denied", "waiting open"}},
 		{"list --session " + running, []string{"proxied done", "rejected denied", "waiting open"}},
 		{"list --session " + running + " --rows",
 			[]string{"started open", "started done", "proxied done", "rejected denied"}},
 		{"list --event connector.proxy.started", []string{"started open", "started done", "started open", "started done"}},
 		{"list --decision rejected", []string{"rejected denied", "rejected denied"}},
-		{"tail -n 1", []string{"waiting open"}},
-		{"tail -n 2 --host a.example", []string{"rejected denied", "waiting open"}},
+		{"tail -n 1", []string{"rejected denied", "waiting open"}},
+		{"tail -n 2 --host a.example", []string{"proxied done", "rejected denied", "waiting open"}},
 		{"list --until 2016-01-02", nil},
 	} {
 		if got := pathsOf(c.ok(strings.Fields("audit " + w.flags)...)); !slices.Equal(got, w.want) {
@@ -67,6 +70,52 @@ func TestAnExchangeIsOneLine(t *testing.T) {
 	}
 	if n := strings.Count(c.ok("audit", "list", "--json", "--host", "a.example"), "\n"); n != 8 {
 		t.Errorf("--json has %d rows, want all 8", n)
+	}
+}
+
+// An agent hides no line behind requests that it leaves open.
+func TestOpenRequestsHideNothing(t *testing.T) {
+	c := newRunner(t)
+	session := audit.NewID()
+	rows := exchangeRows(session)
+	for i := range 12 {
+		open := rows[1]
+		open.Host, open.Path = "b.example", "/"+strconv.Itoa(i)
+		open.Fields = map[string]any{"request_id": session + open.Path}
+		rows = append(rows, open)
+	}
+	c.write(rows...)
+	out, errs, _ := c.run("audit", "tail")
+	if got := pathsOf(out); !slices.Equal(got, []string{"proxied done", "rejected denied"}) {
+		t.Errorf("audit tail prints of a.example %q", got)
+	}
+	if n := strings.Count(out, " waiting "); n != 10 || !strings.Contains(errs, "aileron: 3 more requests are under way") {
+		t.Errorf("audit tail has %d lines of requests under way, and the notes %q", n, errs)
+	}
+	for _, flags := range []string{"tail --host a.example", "list --limit 0 --host a.example"} {
+		want := []string{"proxied done", "rejected denied", "waiting open"}
+		if got := pathsOf(c.ok(strings.Fields("audit " + flags)...)); !slices.Equal(got, want) {
+			t.Errorf("audit %s prints %q, want %q", flags, got, want)
+		}
+	}
+}
+
+// A request that ended after --until had started before.
+func TestARequestIsListedThatEndedLater(t *testing.T) {
+	c := newRunner(t)
+	rows := exchangeRows(audit.NewID())
+	for i := range rows {
+		rows[i].TS = time.Date(2026, 11, 20, 12, i, 0, 0, time.UTC)
+	}
+	c.write(rows...)
+	for flags, want := range map[string][]string{
+		"--until 2026-11-20T12:02:30Z":                              {"started done", "waiting open"},
+		"--until 2026-11-20T12:03:30Z":                              {"proxied done", "waiting open"},
+		"--since 2026-11-20T12:02:20Z --until 2026-11-20T12:02:30Z": {"started done", "waiting open"},
+	} {
+		if got := pathsOf(c.ok(strings.Fields("audit list " + flags)...)); !slices.Equal(got, want) {
+			t.Errorf("audit list %s prints %q, want %q", flags, got, want)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +13,8 @@ import (
 )
 
 // AuditList prints the events that filter selects. rows prints every row; otherwise a request is one line, and those
-// under way follow the others.
+// under way follow the others. They do not count against filter.Limit: an agent that leaves requests open must not hide
+// others.
 func AuditList(ctx context.Context, a *cli.App, filter audit.Filter, rows, verbose bool) error {
 	return a.ReadAudit(func(l *audit.Log) error {
 		p := newRowPrinter(a, func() (*audit.Log, error) { return l, nil })
@@ -31,37 +31,27 @@ func AuditList(ctx context.Context, a *cli.App, filter audit.Filter, rows, verbo
 
 // list prints the events that filter selects, and returns how many they are.
 func (p *rowPrinter) list(ctx context.Context, l *audit.Log, filter audit.Filter, rows bool) (listed int, err error) {
-	var waiting []audit.Row
+	var unfinished review.Unfinished
 	if !rows && filter.Event != audit.EventProxyStarted {
-		if waiting, err = l.Waiting(ctx, filter); err != nil {
+		if unfinished, err = review.FindUnfinished(ctx, l, &filter); err != nil {
 			return 0, err
 		}
 		filter.NoIntents = true
 	}
-	full := false
-	if most := filter.Limit; most > 0 {
-		waiting = waiting[max(0, len(waiting)-most):]
-		filter.Limit -= len(waiting)
-		full = filter.Limit == 0
-	}
-	if !full {
-		err = l.Each(ctx, filter, func(r audit.Row) error {
-			listed++
-			waiting = slices.DeleteFunc(waiting, func(w audit.Row) bool { return isOutcome(r, w) })
-			return p.print(ctx, r, false)
-		})
-	}
-	for _, r := range waiting {
-		if listed++; err == nil {
-			err = p.print(ctx, r, true)
-		}
-	}
-	return listed, errors.Join(err, p.flush())
+	err = unfinished.Each(ctx, l, filter, func(r audit.Row, decision string) error {
+		listed++
+		return p.print(ctx, r, decision)
+	})
+	err = errors.Join(err, p.flush())
+	p.note(unfinished)
+	return listed, err
 }
 
-// isOutcome reports whether r is the outcome of an intent.
-func isOutcome(r, intent audit.Row) bool {
-	return r.Event != audit.EventProxyStarted && r.Fields["request_id"] == intent.Fields["request_id"]
+// note prints how many requests were left out.
+func (p *rowPrinter) note(u review.Unfinished) {
+	if u.Note != "" {
+		p.a.Infof("%s", u.Note)
+	}
 }
 
 func newAuditListCommand(a *cli.App) *cobra.Command {

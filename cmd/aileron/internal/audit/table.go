@@ -73,12 +73,12 @@ func newRowPrinter(a *cli.App, open func() (*audit.Log, error)) *rowPrinter {
 	return p
 }
 
-// print prints one event. waiting reports whether it is the intent of a request that is under way.
-func (p *rowPrinter) print(ctx context.Context, r audit.Row, waiting bool) error {
+// print prints one event, with a decision in place of its own, unless it is empty.
+func (p *rowPrinter) print(ctx context.Context, r audit.Row, decision string) error {
 	if p.a.JSON {
 		return p.a.PrintJSON(r)
 	}
-	p.held = append(p.held, p.lineOf(ctx, r, waiting))
+	p.held = append(p.held, p.lineOf(ctx, r, decision))
 	if len(p.held) < maxHeld {
 		return nil
 	}
@@ -131,14 +131,14 @@ func (p *rowPrinter) aligned(cells []string) (parts []string) {
 
 // lineOf returns an event as it is printed. In a pipe, the columns before the decision have no space and are never
 // empty.
-func (p *rowPrinter) lineOf(ctx context.Context, r audit.Row, waiting bool) shownLine {
+func (p *rowPrinter) lineOf(ctx context.Context, r audit.Row, decided string) shownLine {
 	l := shownLine{at: r.TS.Local(), session: r.SessionID}
 	if p.explain != nil {
 		l.why = termsafe.Line(review.Cut(p.explain(r), review.MaxRowText))
 	}
-	decision, rest, milli := review.DecisionText(r), review.Detail(r), review.MilliText(r.DurationUS)
-	if waiting {
-		decision, milli = "waiting", review.MilliText(time.Since(r.TS).Microseconds())
+	decision, rest, milli := cmp.Or(decided, review.DecisionText(r)), review.Detail(r), review.MilliText(r.DurationUS)
+	if decided == review.Waiting {
+		milli = review.MilliText(time.Since(r.TS).Microseconds())
 	}
 	id, session, agent := review.ShortRow(r.ID), review.ShortSession(r.SessionID), p.agents.Of(ctx, r)
 	if p.width == 0 {
@@ -165,8 +165,8 @@ func (p *rowPrinter) lineOf(ctx context.Context, r audit.Row, waiting bool) show
 	if milli != "" {
 		milli += " ms"
 	}
-	decided := strings.TrimSpace(decision + " " + review.StatusText(r))
-	for _, cell := range []string{decided, id, review.ByteText(r), milli} {
+	outcome := strings.TrimSpace(decision + " " + review.StatusText(r))
+	for _, cell := range []string{outcome, id, review.ByteText(r), milli} {
 		if cell != "" {
 			l.narrow = append(l.narrow, termsafe.Line(cell))
 		}

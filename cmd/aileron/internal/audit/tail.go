@@ -79,9 +79,13 @@ func (o *auditOptions) follow(ctx context.Context, a *cli.App, filter audit.Filt
 		if o.agent != "" && p.agents.Of(ctx, r) != o.agent {
 			return nil
 		}
-		return p.print(ctx, r, waiting)
+		decision := ""
+		if waiting {
+			decision = review.Waiting
+		}
+		return p.print(ctx, r, decision)
 	}
-	if err := o.begin(ctx, a, f, &filter); ctx.Err() != nil {
+	if err := o.begin(ctx, p, f, &filter); ctx.Err() != nil {
 		return nil // interrupted
 	} else if err != nil {
 		return err
@@ -92,25 +96,32 @@ func (o *auditOptions) follow(ctx context.Context, a *cli.App, filter audit.Filt
 
 // begin takes what is under way. Of an agent it takes all events so far of its sessions, and changes the filter to
 // those that follow of all sessions: others may start.
-func (o *auditOptions) begin(ctx context.Context, a *cli.App, f *review.Fold, filter *audit.Filter) error {
+func (o *auditOptions) begin(ctx context.Context, p *rowPrinter, f *review.Fold, filter *audit.Filter) error {
 	filter.NoIntents = !f.Rows
-	l, err := a.AuditReader()
+	l, err := p.a.AuditReader()
 	if err != nil || l == nil {
 		return err
 	}
 	defer l.Close()
+	var unfinished review.Unfinished
+	if selected := *filter; !f.Rows {
+		unfinished, err = review.FindUnfinished(ctx, l, &selected)
+		p.note(unfinished)
+	}
+	for _, u := range unfinished.Ended {
+		err = errors.Join(err, p.print(ctx, u.Row, review.DecisionOf(u)))
+	}
+	if err != nil {
+		return auditlog.Hint(err)
+	}
 	newest, err := l.List(ctx, audit.Filter{Limit: 1, Newest: true})
 	if err == nil && len(newest) == 1 && o.agent != "" {
 		before := *filter
 		before.ThroughSeq, filter.AfterSeq = newest[0].Seq, newest[0].Seq
 		err = l.Each(ctx, before, f.Add)
 	}
-	var waiting []audit.Row
-	if err == nil && !f.Rows {
-		waiting, err = l.Waiting(ctx, *filter)
-	}
-	for _, r := range waiting {
-		err = errors.Join(err, f.Add(r))
+	for _, u := range unfinished.Waiting {
+		err = errors.Join(err, f.Add(u.Row))
 	}
 	if o.agent != "" {
 		filter.Sessions, filter.Limit, filter.Newest = nil, 0, false
