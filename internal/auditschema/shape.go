@@ -111,7 +111,7 @@ func exchange(more object) object {
 		"action":                  text("The action that made the call."),
 		"action_version":          text("The version of that action."),
 		"step":                    atLeast(1, "Which of the action's calls it is."),
-		"upstream_status":         matching("^[1-9][0-9]{2}$", "The status of a response that was not passed on."),
+		"upstream_status":         text("The status of a response that was not passed on."),
 		"boundary":                text("Which boundary denied the call, where it has more than one."),
 	}
 	for name, schema := range more {

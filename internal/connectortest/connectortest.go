@@ -91,6 +91,7 @@ type trial struct {
 	op     *spec.Operation
 	opts   Options
 	call   spec.Call
+	deep   bool // the last variable of the path has several segments
 	result Result
 }
 
@@ -112,6 +113,17 @@ func (t *trial) run(ctx context.Context) {
 	target := t.call.Target
 	t.result.Method, t.result.URL = target.Method, address(target)
 	m, no := t.index.Match(target)
+	if (no != nil || m.Operation != t.op) && t.opts.Args == nil && strings.HasSuffix(t.op.Path.String(), "...}") {
+		// Where an operation with one segment takes precedence, a rest of several is this one's.
+		t.deep = true
+		if t.call, err = t.request(); err != nil {
+			t.problem("no request can be made of its inputs: %v", err)
+			return
+		}
+		target = t.call.Target
+		t.result.Method, t.result.URL = target.Method, address(target)
+		m, no = t.index.Match(target)
+	}
 	switch {
 	case no != nil:
 		t.problem("its own request is denied: %v", no)

@@ -29,6 +29,9 @@ func (t *trial) arguments() (any, error) {
 			args[in.Name] = sample(in)
 		}
 	}
+	if names := variables(t.op.Path.String()); t.deep && len(names) > 0 {
+		args[names[len(names)-1]] = "sample/" + names[len(names)-1]
+	}
 	return args, nil
 }
 

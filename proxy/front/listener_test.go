@@ -38,7 +38,7 @@ func TestAListenerKnowsItsNames(t *testing.T) {
 		{Listener{}, loopback, "127.0.0.1.nip.io:3199", false},
 		{Listener{}, loopback, "rebind.network:3199", false},
 		{Listener{}, loopback, "aileron.internal.evil.test", false},
-		{Listener{}, loopback, "localhost.:3199", false},
+		{Listener{}, loopback, "localhost.:3199", true}, // the same name
 		{Listener{}, loopback, "u@localhost:3199", false},
 		{Listener{}, bridge, "172.17.0.1:3199", true},
 		{Listener{}, bridge, "127.0.0.1:3199", false},
