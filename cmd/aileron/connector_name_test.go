@@ -59,7 +59,7 @@ func TestADirectoryIsNotTakenForTheCatalogue(t *testing.T) {
 	if err := os.Mkdir("github", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, src := range []string{"github", "github@0.2.0"} {
+	for _, src := range []string{"github", "github@0.3.0"} {
 		if src != "github" {
 			if err := os.Rename("github", src); err != nil {
 				t.Fatal(err)

@@ -143,7 +143,7 @@ func TestFirstMistakesAreExplained(t *testing.T) {
 		{"launch claud -p", "hint: aileron launch --help"},
 		{"doctor -x", "hint: aileron doctor --help"},
 		{"setup cluade", "hint: did you mean claude?"},
-		{"vault unlock --for 8", "hint: a duration is such as 90s, 30m or 8h"},
+		{"vault unlock --for 8", "hint: write 8h, 8m or 8s for hours, minutes or seconds"},
 	} {
 		_, errs, code := c.run(strings.Fields(x.args)...)
 		if code != 2 || !strings.HasSuffix(strings.TrimSpace(errs), "; "+x.want) {
