@@ -89,7 +89,7 @@ func TestADenialAfterTheIntentIsNotCounted(t *testing.T) {
 	for range cap(w.plane.waiters) {
 		w.plane.waiters <- struct{}{}
 	}
-	if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != http.StatusBadGateway {
+	if res, body := w.do("GET", "https://api.good.example/v1/items", ""); res.StatusCode != http.StatusNotAcceptable {
 		t.Fatalf("got %d %s", res.StatusCode, body)
 	}
 	rows := w.rows()
