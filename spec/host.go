@@ -29,6 +29,14 @@ func (h HostPattern) String() string {
 // reservedNames lead to the machine itself or nowhere (RFC 6761, RFC 6762).
 var reservedNames = []string{"localhost", "internal", "local", "invalid", "onion", "home.arpa", "localdomain"}
 
+// declaredHost reads a host of a specification, in which each has one spelling: it has no final dot.
+func declaredHost(s string) (HostPattern, error) {
+	if name, _, _ := strings.Cut(s, ":"); len(name) > 1 && strings.HasSuffix(name, ".") {
+		return HostPattern{}, fmt.Errorf("%s has a final dot; write %s", quote(s), quote(strings.TrimRight(name, ".")))
+	}
+	return ParseHost(s)
+}
+
 // ParseHost reads "host", "host:port", "*.host" or "*.host:port". The host is a
 // name of at least two labels that [hostport.ParseName] accepts: never an
 // address and never a name that leads to the machine itself.

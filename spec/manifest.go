@@ -182,7 +182,7 @@ func (r *manifestReader) hosts(list []string) []HostPattern {
 	var hosts []HostPattern
 	at := place(r.data, toml.Key{"capabilities", "network", "hosts"})
 	for i, s := range list {
-		h, err := ParseHost(s)
+		h, err := declaredHost(s)
 		switch {
 		case err != nil:
 			r.diags.add(fmt.Sprintf("%s[%d]", at, i), "%v", err)

@@ -200,7 +200,7 @@ func (op *Operation) readHosts(n node) {
 			n.diags.add(n.item("hosts", i), "it is not a string")
 			continue
 		}
-		h, err := ParseHost(s)
+		h, err := declaredHost(s)
 		switch {
 		case err != nil:
 			n.diags.add(n.item("hosts", i), "%v", err)

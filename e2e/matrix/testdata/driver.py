@@ -164,6 +164,9 @@ def environment(mode, home):
         for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy",
                      "GIT_CONFIG_COUNT"):  # http.proxy, among others
             env.pop(name, None)
+        for name in list(env):  # clients' own, which files of a project do not override
+            if re.match(r"(p?npm_config_(https_proxy|noproxy)|CARGO_HTTP_PROXY)$", name, re.I):
+                env.pop(name)
         kept = [o for o in env.get("JAVA_TOOL_OPTIONS", "").split() if not re.match(r"-Dhttps?\.(proxy|nonProxy)", o)]
         env["JAVA_TOOL_OPTIONS"] = " ".join(kept)
     return env
