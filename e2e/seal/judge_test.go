@@ -23,6 +23,7 @@ const (
 	notHere   = `HTTP 403 host_not_allowed`
 	noRequest = `HTTP 400 malformed_request`
 	answered  = `HTTP 200`
+	sshDenied = `SSH denied` // in aileron's own words, with a row
 	noWrite   = refused + `|EROFS|` + absent
 )
 
@@ -46,7 +47,8 @@ var rules = []struct {
 	{"TLS, HTTP, SSH and SMTP to bare addresses and to names that are not allowed, on any port (ENV-01)", []rule{
 		{`tls to .*`, notHere, false},
 		{`http to .*`, notHere, false},
-		{`(ssh|smtp) to .*`, noRequest, false},
+		{`ssh to .*`, sshDenied, false},
+		{`smtp to .*`, noRequest, false},
 		{`(MPTCP|TCP fast open|tcp6 to a mapped address)`, notHere, false},
 		{`the redirect's own port`, `closed|ECONNRESET`, false},
 	}},
@@ -247,6 +249,8 @@ func (p *person) account(attempts []attempt, sent map[string]int) {
 	for _, a := range attempts {
 		if status, ok := strings.CutPrefix(a.Result, "HTTP "); ok {
 			want[status+" "+source(a.Name)]++
+		} else if a.Result == sshDenied {
+			want["400 protocol_violation transparent_connect_tls"]++
 		}
 	}
 	rows := p.rows()
@@ -281,8 +285,9 @@ func (p *person) account(attempts []attempt, sent map[string]int) {
 			p.t.Errorf("no row says that %s was refused: %v", target, targets)
 		}
 	}
-	for _, target := range []string{"1.1.1.1:22", "mail.evil.example:25"} {
-		if targets[target] != "malformed_request" {
+	for target, reason := range map[string]string{"1.1.1.1:22": "protocol_violation",
+		"mail.evil.example:25": "malformed_request"} {
+		if targets[target] != reason {
 			p.t.Errorf("no row says that %s was refused: %v", target, targets)
 		}
 	}

@@ -114,6 +114,9 @@ func connections(p plan) {
 		switch {
 		case len(answer) > 0 && strings.HasPrefix(string(answer), "HTTP/1.1 "):
 			said(name, "HTTP "+string(answer[9:12])+reason(answer), string(answer))
+		case strings.HasPrefix(string(answer), "SSH-2.0-aileron\r\n") &&
+			strings.Contains(string(answer), "aileron: SSH does not leave this session"):
+			said(name, "SSH denied", string(answer))
 		case len(answer) > 0:
 			said(name, "answered", string(answer))
 		case err != nil:
