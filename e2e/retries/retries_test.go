@@ -3,6 +3,7 @@
 package retries
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,8 +16,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/must"
 )
 
@@ -126,8 +127,11 @@ func TestClientsTryAgainWhatTheManualSays(t *testing.T) {
 	for client, command := range clients {
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
-			if _, err := exec.LookPath(strings.Fields(client)[0]); err != nil && client != "SDKs" && client != "pip" {
-				t.Skip("not installed")
+			if program := strings.Fields(client)[0]; client != "SDKs" && client != "pip" {
+				// rustup's cargo is a program that may have nothing to run.
+				if out, err := run(t, program+" --version"); err != nil {
+					t.Skipf("%s does not run here: %v %.200s", program, err, out)
+				}
 			}
 			if client == "SDKs" && os.Getenv("AILERON_TEST_SDKS") == "" {
 				t.Skip("AILERON_TEST_SDKS is not set")
@@ -152,15 +156,22 @@ func TestClientsTryAgainWhatTheManualSays(t *testing.T) {
 // attempt runs a client, which fails.
 func attempt(t *testing.T, command string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	if out, _ := run(t, command); testing.Verbose() {
+		t.Logf("%s\n%.300s", command, out)
+	}
+}
+
+// run runs a command in an empty home.
+func run(t *testing.T, command string) ([]byte, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
 	cmd.Dir = t.TempDir()
 	home := filepath.Join(cmd.Dir, "home")
 	must.Do(t, os.Mkdir(home, 0o700))
+	rustup := cmp.Or(os.Getenv("RUSTUP_HOME"), filepath.Join(os.Getenv("HOME"), ".rustup"))
 	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "SDKS=" + os.Getenv("AILERON_TEST_SDKS"),
-		"GIT_TERMINAL_PROMPT=0", "RUSTUP_HOME=" + os.Getenv("RUSTUP_HOME"), "no_proxy=127.0.0.1"}
-	if out, _ := cmd.CombinedOutput(); testing.Verbose() {
-		t.Logf("%s\n%.300s", command, out)
-	}
+		"GIT_TERMINAL_PROMPT=0", "RUSTUP_HOME=" + rustup, "no_proxy=127.0.0.1"}
+	return cmd.CombinedOutput()
 }
