@@ -71,6 +71,7 @@ func TestTheReadmeLeadsToAPushedCommit(t *testing.T) {
 		{"[y/N]", "n\r"},
 		{"passphraseofthevault:", passphrase + "\r"},
 		{"again:", passphrase + "\r"},
+		{"[y/N]", "n\r"}, // agents that do not ask
 		{"[Y/n]", "y\r"},
 		{"[y/N]", "y\r"}, // the registries
 		{"passphraseofthevault:", passphrase + "\r"},

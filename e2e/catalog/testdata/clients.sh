@@ -33,7 +33,7 @@ patient() {
 	for _ in 1 2 3 4 5; do
 		"$@" >patient 2>&1 && return
 		cat patient
-		grep -q 'TLS handshake timeout' patient || return 1
+		grep -q 'TLS handshake timeout\|gnutls_handshake() failed' patient || return 1
 	done
 	return 1
 }
@@ -43,7 +43,7 @@ denied() { # as a denial of the proxy, not of the server
 }
 
 work_with_git() {
-	git clone -q "$1" c
+	patient git clone -q "$1" c
 	cd c
 	has 'the first file' README
 	git checkout -qb "$2"
