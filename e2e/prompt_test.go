@@ -159,15 +159,14 @@ func TestTheAnswersForClaudeChangeNothingElse(t *testing.T) {
 	claude, _ := agents.Find("claude")
 	u := newUser(t, stub.Script{})
 	trusted := `"` + u.project + `":{"hasTrustDialogAccepted":true}}`
-	attended := `,"bypassPermissionsModeAccepted":false`
-	answers := `"hasCompletedOnboarding":true,"theme":"dark","projects":{` + trusted + attended
+	answers := `"hasCompletedOnboarding":true,"theme":"dark","projects":{` + trusted
 	script, want := "", ""
 	for _, c := range []struct{ before, after string }{
 		{":", "{" + answers + "}"},
 		{"export ANTHROPIC_API_KEY=sk-0123456789abcdefghij",
 			"{" + answers + `,"customApiKeyResponses":{"approved":["0123456789abcdefghij"]}}`},
 		{`echo '{"n":1,"theme":"light","projects":{"/x":{"a":2}}}' >$f`, `{"n":1,"theme":"light",` +
-			`"projects":{"/x":{"a":2},` + trusted + `,"hasCompletedOnboarding":true` + attended + "}"},
+			`"projects":{"/x":{"a":2},` + trusted + `,"hasCompletedOnboarding":true}`},
 		{"echo '{torn' >$f", "{torn"},                       // it is no JSON
 		{`echo '{"projects":[1]}' >$f`, `{"projects":[1]}`}, // it has another type
 		{"mkfifo $f", "fifo"},                               // reading it would wait

@@ -15,7 +15,8 @@ if [ -f "$state" ] && answered=$(mktemp "$state.XXXXXX"); then
 		.hasCompletedOnboarding = true
 		| .theme //= "dark"
 		| .projects[$dir].hasTrustDialogAccepted = true
-		| .bypassPermissionsModeAccepted = (env.AILERON_UNATTENDED == "1")
+		| if env.AILERON_UNATTENDED == "1" then .bypassPermissionsModeAccepted = true
+			else del(.bypassPermissionsModeAccepted) end
 		| if $key == "" then . else
 			.customApiKeyResponses.approved |= ((. // []) + [$key[-20:]] | unique)
 		end' "$state" >"$answered" && mv -f "$answered" "$state" || rm -f "$answered"
