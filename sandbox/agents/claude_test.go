@@ -34,7 +34,8 @@ func TestTheDisclaimerIsAcceptedForAnUnattendedSessionAlone(t *testing.T) {
 		if err := json.Unmarshal(text, &state); err != nil {
 			t.Fatal(err)
 		}
-		if got, there := state["bypassPermissionsModeAccepted"]; there != c.want || there && got != true || state["hasCompletedOnboarding"] != true {
+		if got, there := state["bypassPermissionsModeAccepted"]; there != c.want || there && got != true ||
+			state["hasCompletedOnboarding"] != true {
 			t.Errorf("AILERON_UNATTENDED=%s: accepted is %v, want %v; state %s", c.unattended, got, c.want, text)
 		}
 	}
