@@ -121,10 +121,14 @@ const keyTime = 20 * time.Second
 // is taken seconds later. One more leads back to No, which Enter would then answer.
 func (p *person) choose(s *harness.Screen, at int) {
 	p.t.Helper()
-	yes := func() bool {
+	drawn := func() (times int, last string) {
 		all := choice.FindAllStringSubmatch(s.Shown()[at:], -1)
-		return len(all) > 0 && all[len(all)-1][1] == "Yes"
+		if len(all) > 0 {
+			last = all[len(all)-1][1]
+		}
+		return len(all), last
 	}
+	yes := func() bool { _, last := drawn(); return last == "Yes" }
 	for pressed := 1; !s.Ended() && time.Duration(pressed)*keyTime < harness.Patience; pressed++ {
 		s.Keys("\x1b[B")
 		if !harness.Poll(keyTime, 50*time.Millisecond, yes) {
@@ -132,8 +136,12 @@ func (p *person) choose(s *harness.Screen, at int) {
 		}
 		// Of several, a late one may still arrive.
 		if pressed == 1 || !harness.Poll(keyTime, 50*time.Millisecond, func() bool { return !yes() }) {
+			before, _ := drawn()
 			s.Keys("\r")
-			return
+			// A question that is drawn anew meanwhile begins with its first choice, and has not got the key.
+			if !harness.Poll(keyTime, 50*time.Millisecond, func() bool { now, _ := drawn(); return now > before && !yes() }) {
+				return
+			}
 		}
 	}
 	p.t.Fatalf("it does not come to a yes:\n%s", s.Text())
