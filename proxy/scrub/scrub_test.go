@@ -212,9 +212,15 @@ func TestBoundariesHideNothing(t *testing.T) {
 
 func TestATruncatedSecretIsRedacted(t *testing.T) {
 	set := NewSet([]Credential{{Secret: []byte(longSecret)}})
-	if got := scrubbed(t, set, "x"+longSecret[:len(longSecret)-1], func() int { return 7 }); got != "x"+
-		strings.Repeat("*", len(longSecret)-1) {
-		t.Errorf("got %q", got)
+	runs := []string{longSecret[:len(longSecret)-1]}
+	for i := 0; i+Window <= len(longSecret); i++ {
+		runs = append(runs, longSecret[i:i+Window])
+	}
+	for _, run := range runs {
+		got := scrubbed(t, set, "."+run+".", func() int { return 7 })
+		if got != "."+strings.Repeat("*", len(run))+"." {
+			t.Errorf("of %q: got %q", run, got)
+		}
 	}
 }
 
