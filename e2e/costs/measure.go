@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // figures are what an iteration of a benchmark costs, by unit: "allocations", "bytes", and "instructions (valgrind)".
@@ -49,6 +51,9 @@ func (m meter) measure(ctx context.Context, enough func(name string, f figures, 
 	}
 	all := map[string]figures{}
 	for _, b := range benchmarks {
+		if !m.allocations && !harness.InTurn(b.name) {
+			continue // an emulated processor is slow
+		}
 		p := program{binary: filepath.Join(dir, strings.ReplaceAll(b.dir, "/", "-")), dir: filepath.Join(root, b.dir)}
 		if err := p.build(ctx); err != nil {
 			return nil, err

@@ -11,12 +11,17 @@ import (
 // `just test` makes a quarter of these, which the commit's hash chooses (AILERON_TEST_TURN, K/N), and `just whole` all.
 func Turn(t testing.TB) {
 	t.Helper()
-	k, n := TurnOf()
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(t.Name()))
-	if int(h.Sum32()%uint32(n)) != k {
+	if _, n := TurnOf(); !InTurn(t.Name()) {
 		t.Skipf("one of many of its kind, of which each commit's run makes one in %d: just whole", n)
 	}
+}
+
+// InTurn reports whether this run makes what has that name among many of its kind.
+func InTurn(name string) bool {
+	k, n := TurnOf()
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	return int(h.Sum32()%uint32(n)) == k
 }
 
 // TurnOf returns which part of how many this run makes: 0 of 1 where it makes all.

@@ -80,7 +80,7 @@ func TestLargeBodiesTakeNoMoreMemoryThanSmallOnes(t *testing.T) {
 	} {
 		for _, c := range [][2]string{{"--http1.1", hostH1}, {"--http2", hostH2}} {
 			t.Run(name+" "+c[0][2:], func(t *testing.T) {
-				const small, large = 10 * mib, largeBody
+				const small, large = 10 * mib, 150 * mib
 				s.peak(t, true)
 				if n := transfer(t, c[0], "https://"+c[1], small); n != small {
 					t.Fatalf("%.0f of %d bytes", n, small)

@@ -127,6 +127,7 @@ func TestClientsTryAgainWhatTheManualSays(t *testing.T) {
 	for client, command := range clients {
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
+			harness.Turn(t)
 			if program := strings.Fields(client)[0]; client != "SDKs" && client != "pip" {
 				// rustup's cargo is a program that may have nothing to run.
 				if out, err := run(t, program+" --version"); err != nil {
