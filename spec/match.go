@@ -55,6 +55,22 @@ func (ix *Index) Match(t Target) (Match, *NoMatch) {
 	if !strings.HasPrefix(t.Path, "/") {
 		return Match{}, ix.noOperation(t)
 	}
+	ops := operations(trees, t)
+	if ops == nil {
+		return Match{}, ix.noOperation(t)
+	}
+	m, no := ix.decide(ops, t)
+	if no == nil && m.HasEscapedSlash() {
+		no = ix.denySlashed(trees, m.Operation, t)
+	}
+	if no != nil {
+		return Match{}, no
+	}
+	return m, nil
+}
+
+// operations returns those of the template that takes precedence for t, nil if none covers it.
+func operations(trees [2]*tree, t Target) []*Operation {
 	var room [16]string
 	parts := appendSegments(room[:0], t.Path)
 	for _, tr := range trees {
@@ -70,10 +86,26 @@ func (ix *Index) Match(t Target) (Match, *NoMatch) {
 			ops = tr.root.all.forMethod(t.Method)
 		}
 		if ops != nil {
-			return ix.decide(ops, t)
+			return ops
 		}
 	}
-	return Match{}, ix.noOperation(t)
+	return nil
+}
+
+// denySlashed returns why t, a request of op with escaped slashes, is denied, nil if it is not. A server that reads
+// them as slashes may find the path of another operation in it, and what that one demands must not be evaded so.
+func (ix *Index) denySlashed(trees [2]*tree, op *Operation, t Target) *NoMatch {
+	plain := t
+	plain.Path = strings.NewReplacer("%2F", "/", "%2f", "/").Replace(t.Path)
+	ops := operations(trees, plain)
+	if ops == nil {
+		return nil
+	}
+	other, no := ix.decide(ops, plain)
+	if no == nil && other.Operation.Approval != op.Approval {
+		return ix.noOperation(t)
+	}
+	return no
 }
 
 // decide returns the first of one template's operations that t is, or the reason

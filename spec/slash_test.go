@@ -85,3 +85,42 @@ func TestAnEscapedSlashNeedsAVariable(t *testing.T) {
 		}
 	}
 }
+
+// A server that reads escaped slashes as slashes finds a nearer operation's path in what a wider one allows.
+func TestAnEscapedSlashEvadesNoNearerOperation(t *testing.T) {
+	t.Parallel()
+	c, err := spec.Parse([]byte(`{"schema_version": "aileron.connector.v1", "connector": {"fqn": "github://acme/x",
+	 "version": "1.0.0"}, "tools": [{"name": "x", "description": "X", "operations": [
+	  {"name": "rest", "method": "GET", "path": "/f/{path...}", "hosts": ["h.test"], "credential": "bearer",
+	   "escaped_slash": true},
+	  {"name": "asked", "method": "GET", "path": "/f/secret/{id}", "hosts": ["h.test"], "credential": "bearer",
+	   "approval": "required"},
+	  {"name": "limited", "method": "GET", "path": "/f/kind/{kind}", "hosts": ["h.test"], "credential": "bearer",
+	   "inputs": [{"name": "kind", "type": "string", "values": ["good"]}]},
+	  {"name": "queried", "method": "GET", "path": "/f/q/{id}", "hosts": ["h.test"], "credential": "bearer",
+	   "query": "declared", "inputs": [{"name": "id", "type": "string"}]},
+	  {"name": "put", "method": "PUT", "path": "/f/put/{id}", "hosts": ["h.test"], "credential": "bearer",
+	   "approval": "required"}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ix, err := spec.NewIndex([]*spec.Connector{c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/f/other%2F7": "rest", "/f/put%2F7": "rest", "/f/secret%2F7%2Fx": "rest", "/f/secret/7": "asked",
+		"/f/secret%2F7": "", "/f/secret%2f7": "",
+		"/f/kind%2Fgood": "rest", "/f/kind%2Fbad": "", "/f/q%2F7": "rest", "/f/q%2F7?a=1": "", "/f/p%2F7?a=1": "rest",
+	} {
+		target := spec.Target{Scheme: "https", Host: "h.test", Port: 443, Method: "GET"}
+		target.Path, target.Query, _ = strings.Cut(path, "?")
+		m, no := ix.Match(target)
+		switch {
+		case want == "" && no == nil:
+			t.Errorf("%s is %s, want none", path, m.Operation.Name)
+		case want != "" && (no != nil || m.Operation.Name != want):
+			t.Errorf("%s is %+v, %v, want %s", path, m.Operation, no, want)
+		}
+	}
+}
