@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -13,9 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -33,39 +30,6 @@ func (w *world) h2client() *http.Client {
 		TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}, DisableCompression: true}
 	w.t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: testPatience}
-}
-
-func TestEachLegSpeaksItsOwnHTTPVersion(t *testing.T) {
-	for _, originH2 := range []bool{false, true} {
-		for _, clientH2 := range []bool{false, true} {
-			t.Run(fmt.Sprintf("origin h2 %t client h2 %t", originH2, clientH2), func(t *testing.T) {
-				w := newWorldOf(t, originH2, func(rw http.ResponseWriter, r *http.Request) {
-					_, _ = io.WriteString(rw, r.Proto+" "+r.Header.Get("Authorization"))
-				})
-				if clientH2 {
-					w.client = w.h2client()
-				}
-				for range 3 {
-					res, body := w.do("GET", "https://api.good.example/v1/items?q=1", "")
-					if want := map[bool]int{false: 1, true: 2}[clientH2]; res.ProtoMajor != want || res.StatusCode != 200 {
-						t.Fatalf("the client got %s %d, want HTTP/%d", res.Proto, res.StatusCode, want)
-					}
-					want := "HTTP/1.1 "
-					if originH2 && clientH2 {
-						want = "HTTP/2.0 "
-					}
-					if !strings.HasPrefix(body, want) || strings.Contains(body, testSecret) {
-						t.Fatalf("the origin was asked by %q, want %q without the secret", body, want)
-					}
-				}
-				for _, r := range w.requests() {
-					if got := r.Header.Get("Authorization"); got != "Bearer "+testSecret {
-						t.Errorf("the origin got the Authorization %q", got)
-					}
-				}
-			})
-		}
-	}
 }
 
 // An HTTP/1.1 client's request reaches an origin that speaks HTTP/2 alone.
@@ -104,36 +68,6 @@ func TestAnOriginOfHTTP2OnlyIsReachedByAll(t *testing.T) {
 		res, got := w.do(method, "https://api.good.example/v1/items", strings.Repeat("x", body))
 		if want := fmt.Sprint("HTTP/2.0 ", body); res.StatusCode != 200 || res.ProtoMajor != 1 || got != want {
 			t.Errorf("%s of %d bytes: %d %q, want %q", method, body, res.StatusCode, got, want)
-		}
-	}
-}
-
-func TestH2CarriesBodiesBothWays(t *testing.T) {
-	// 512 KiB, over every stream's window, and together over the connection's
-	big := bytes.Repeat([]byte("0123456789abcdef"), 1<<15)
-	w := newWorldOf(t, true, func(rw http.ResponseWriter, r *http.Request) { _, _ = rw.Write(big) })
-	w.client = w.h2client()
-	var wait sync.WaitGroup
-	for range 8 {
-		wait.Go(func() {
-			res, err := w.client.Post("https://api.good.example/v1/items", "application/octet-stream", bytes.NewReader(big))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer res.Body.Close()
-			got, err := io.ReadAll(res.Body)
-			if err != nil || !bytes.Equal(got, big) {
-				t.Errorf("read %d bytes of %d: %v", len(got), len(big), err)
-			}
-		})
-	}
-	wait.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, b := range w.bodies {
-		if b != string(big) {
-			t.Errorf("the origin got %d bytes of %d", len(b), len(big))
 		}
 	}
 }
@@ -191,29 +125,6 @@ func TestH2StreamsAsTheOriginWrites(t *testing.T) {
 	}
 }
 
-func TestResettingAStreamCancelsItsRequest(t *testing.T) {
-	arrived, left := make(chan struct{}), make(chan struct{})
-	w := newWorldOf(t, true, func(_ http.ResponseWriter, r *http.Request) {
-		close(arrived)
-		<-r.Context().Done()
-		close(left)
-	})
-	ctx, cancel := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, "GET", "https://api.good.example/v1/items", nil)
-	must(t, err)
-	go func() { <-arrived; cancel() }()
-	if res, err := w.h2client().Do(req); err == nil {
-		res.Body.Close()
-		t.Fatal("a cancelled request was answered")
-	}
-	select {
-	case <-left:
-	case <-time.After(testPatience):
-		t.Fatal("the upstream's request was not cancelled")
-	}
-	w.eventually(func() bool { row := w.last(); return Reason(row.Reason) == ReasonUndelivered })
-}
-
 // h2raw is a client that sends whatever frames it likes.
 type h2raw struct {
 	*http2.Framer
@@ -263,67 +174,6 @@ func (c *h2raw) verdict(id uint32) string {
 		case *http2.GoAwayFrame:
 			return "goaway " + f.ErrCode.String()
 		}
-	}
-}
-
-func TestMalformedHTTP2IsRejectedAndRecorded(t *testing.T) {
-	good := []string{":method", "GET", ":scheme", "https", ":authority", "api.good.example", ":path", "/v1/items"}
-	with := func(more ...string) []string { return append(append([]string{}, good...), more...) }
-	instead := func(name, value string) []string {
-		out := append([]string{}, good...)
-		for i := 0; i < len(out); i += 2 {
-			if out[i] == name {
-				out[i+1] = value
-			}
-		}
-		return out
-	}
-	for name, c := range map[string]struct {
-		fields []string
-		want   string
-	}{
-		"plain":                {good, "200"},
-		"two paths":            {with(":path", "/admin"), "400"},
-		"pseudo after regular": {append([]string{"x", "1"}, good...), "400"},
-		"unknown pseudo":       {append([]string{":x", "1"}, good...), "400"},
-		"empty path":           {instead(":path", ""), "400"},
-		"star":                 {instead(":path", "*"), "400"},
-		"no slash":             {instead(":path", "v1/items"), "400"},
-		"smuggled line": {instead(":path", "/v1/items HTTP/1.1\r\nHost: evil\r\n\r\nGET /admin"),
-			"400"},
-		"smuggled method":     {instead(":method", "GET /admin HTTP/1.1\r\nX:"), "400"},
-		"line in a value":     {with("x", "a\r\nb: c"), "400"},
-		"upper case":          {with("X-Upper", "1"), "400"},
-		"connection field":    {with("connection", "close"), "400"},
-		"transfer-encoding":   {with("transfer-encoding", "chunked"), "400"},
-		"te":                  {with("te", "gzip"), "400"},
-		"http":                {instead(":scheme", "http"), "400"},
-		"ftp":                 {instead(":scheme", "ftp"), "400"},
-		"two lengths":         {with("content-length", "0", "content-length", "0"), "400"},
-		"length without body": {with("content-length", "5"), "400"},
-		"another host":        {with("host", "evil.example"), "400"},
-		"other authority":     {instead(":authority", "q.good.example"), "421"},
-		"userinfo":            {instead(":authority", "a@api.good.example"), "421"},
-		"dot segments":        {instead(":path", "/v1/items/../../admin"), "400"},
-		"absolute form":       {instead(":path", "https://evil.example/v1/items"), "421"},
-		"method unknown":      {instead(":method", "PURGE"), "403"},
-		"connect":             {instead(":method", "CONNECT"), "400"},
-		"too many fields":     {with(strings.Split(strings.Repeat("a,b,", 300), ",")[:600]...), "431"},
-		"too large":           {with("x", strings.Repeat("x", 15<<10)), "200"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, "ok") })
-			before := len(w.outcomes())
-			raw := w.h2raw("api.good.example")
-			must(t, raw.open(1, c.fields...))
-			if got := raw.verdict(1); got != c.want {
-				t.Errorf("the stream ended with %q, want %q", got, c.want)
-			}
-			w.eventually(func() bool { return len(w.outcomes()) == before+1 })
-			if c.want != "200" && len(w.requests()) > 0 {
-				t.Error("the request reached the origin")
-			}
-		})
 	}
 }
 

@@ -36,18 +36,6 @@ func TestABodyThatTricklesIsRefused(t *testing.T) {
 	}
 }
 
-func TestABodyWithBrokenFramingIsRefused(t *testing.T) {
-	w := newWorld(t, hello)
-	for _, chunks := range []string{"0x5\r\nhello\r\n0\r\n\r\n", "5\r\nhelloXX0\r\n\r\n", "5;a=b\r\nhello\r\n0\r\n\r\n",
-		"-5\r\nhello\r\n0\r\n\r\n"} {
-		got := w.raw("api.good.example",
-			"POST /v1/items HTTP/1.1\r\nHost: api.good.example\r\nTransfer-Encoding: chunked\r\n\r\n"+chunks)
-		if !strings.HasPrefix(got, "HTTP/1.1 400") || !strings.Contains(got, string(ReasonClientBody)) {
-			t.Errorf("%q: got %.300q", chunks, got)
-		}
-	}
-}
-
 func TestRequestsOverTheCapAreTold(t *testing.T) {
 	held, let := make(chan struct{}), make(chan struct{})
 	w := newWorldWith(t, false, func(c *Config) { c.Limits.Requests = 1 }, func(rw http.ResponseWriter, r *http.Request) {

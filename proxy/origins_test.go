@@ -271,28 +271,6 @@ func TestNothingPassesThatCannotBeRecorded(t *testing.T) {
 	}
 }
 
-func TestFieldsWithASpaceInTheirNameAreDropped(t *testing.T) {
-	set := scripted(t, "http/1.1", func(_ int, c *tls.Conn) {
-		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nSet-Cookie : sid=1\r\nAlt-Svc : h3=\":443\"\r\nFoo bar: "+
-				"x\r\nContent-Length: 5\r\n\r\nhello")
-		}
-	})
-	w := newWorldWith(t, false, set, nil)
-	for _, client := range []*http.Client{w.client, w.h2client()} {
-		w.client = client
-		res, body := w.do("GET", "https://api.good.example/v1/items", "")
-		for name := range res.Header {
-			if strings.Contains(name, " ") {
-				t.Errorf("%s: the field %q arrives", res.Proto, name)
-			}
-		}
-		if res.StatusCode != 200 || body != "hello" {
-			t.Errorf("%s: %d %q", res.Proto, res.StatusCode, body)
-		}
-	}
-}
-
 // A number that no registry has is what the upstream says: LinkedIn's 999.
 func TestAStatusThatIsNotRegisteredIsPassedOn(t *testing.T) {
 	for _, alpn := range []string{"http/1.1", "h2"} {

@@ -110,24 +110,6 @@ func orNil(s string) any {
 	return s
 }
 
-func TestWideCharactersAreRefusedWithoutACharset(t *testing.T) {
-	var wide strings.Builder
-	for _, c := range testSecret {
-		fmt.Fprintf(&wide, "%c\x00", c)
-	}
-	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
-		rw.Header().Set("Content-Type", "text/plain")
-		_, _ = io.WriteString(rw, wide.String())
-	})
-	// What an operation declares as packed is no reason to let text pass.
-	for _, path := range []string{"/v1/echo", "/v1/files/a"} {
-		_, body := w.do("GET", "https://api.good.example"+path, "")
-		if class, why := reason(t, body); class != "response_unsafe" || why != "charset" || w.last().Reason != "charset" {
-			t.Errorf("%s: got %s %s", path, class, why)
-		}
-	}
-}
-
 // A stream whose head is out is cut before what is packed, and the row has the
 // reason.
 func TestAPackedPartCutsTheStream(t *testing.T) {
@@ -174,19 +156,6 @@ func TestAPackedPartCutsTheStream(t *testing.T) {
 				t.Errorf("the row says %q, want %q", row.Reason, want)
 			}
 		})
-	}
-}
-
-// The text mode of gRPC-Web has its envelopes in base64.
-func TestACompressedMessageInBase64IsRefused(t *testing.T) {
-	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
-		rw.Header().Set("Content-Type", "application/grpc-web-text+proto")
-		_, _ = io.WriteString(rw, base64.StdEncoding.EncodeToString([]byte("\x01\x00\x00\x00\x20"+zipped(testSecret))))
-	})
-	_, body := w.do("GET", "https://api.good.example/v1/echo", "")
-	if class, why := reason(t, body); class != "response_unsafe" || why != "packed_body" ||
-		w.last().Reason != "packed_body" {
-		t.Errorf("got %s %s", class, why)
 	}
 }
 

@@ -185,15 +185,3 @@ func TestGRPCMetadataIsDeclaredLikeOtherFields(t *testing.T) {
 	}
 	w.rowNames("grpc-metadata-sudo", "grpc-tags-bin", "x-user-id")
 }
-
-// Without a credential there is no authority to borrow.
-func TestFieldsPassWhereNoCredentialIs(t *testing.T) {
-	w := newWorld(t, hello)
-	w.do("GET", "https://plain.good.example/x", "", "Sudo", "root", "Authorization", "Bearer its-own", "X-Unix-Socket",
-		"/x")
-	h := w.requests()[0].Header
-	if h.Get("Sudo") != "root" || h.Get("Authorization") != "Bearer its-own" || h.Get("X-Unix-Socket") != "/x" ||
-		w.last().Fields["dropped_headers"] != nil {
-		t.Errorf("the origin got %v, and the row %v", h, w.last().Fields)
-	}
-}

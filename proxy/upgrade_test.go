@@ -167,30 +167,6 @@ func TestAWebSocketEndsWithWhatGrantedIt(t *testing.T) {
 	}
 }
 
-func TestBrokenFramesEndAWebSocket(t *testing.T) {
-	for name, c := range map[string]struct{ frame, want string }{
-		"unmasked":         {"\x81\x02hi", "close 1002"},
-		"reserved bit":     {"\xc1\x82\x00\x00\x00\x00hi", "close 1002"},
-		"reserved opcode":  {"\x83\x82\x00\x00\x00\x00hi", "close 1002"},
-		"long control":     {"\x89\xfe\x00\x80\x00\x00\x00\x00", "close 1002"},
-		"split control":    {"\x09\x80\x00\x00\x00\x00", "close 1002"},
-		"long length form": {"\x81\xfe\x00\x02\x00\x00\x00\x00hi", "close 1002"},
-		"lone piece":       {"\x80\x82\x00\x00\x00\x00hi", "close 1002"},
-		"not UTF-8":        {"\x81\x82\x00\x00\x00\x00\xff\xfe", "close 1007"},
-		"cut UTF-8":        {"\x81\x82\x00\x00\x00\x00\xe2\x82", "close 1007"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, live)
-			conn, br, _ := w.websocket()
-			_, err := io.WriteString(conn, c.frame)
-			must(t, err)
-			if got := readMessage(t, br); got != c.want {
-				t.Errorf("ended with %q, want %q", got, c.want)
-			}
-		})
-	}
-}
-
 func TestAnUnaskedUpgradeIsNotRelayed(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 		conn, _, err := rw.(http.Hijacker).Hijack()
