@@ -28,6 +28,8 @@ func module(t *testing.T, packages map[string]string) {
 		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	t.Chdir(dir)
+	// What is compiled is of no interest here: half of the time would be vet's and the linker's.
+	t.Setenv("GOFLAGS", os.Getenv("GOFLAGS")+" -vet=off -ldflags=-s")
 }
 
 func TestWhatAReaderNeedsIsPrinted(t *testing.T) {

@@ -72,11 +72,14 @@ func (p *person) sign(with func(args ...string) []string) {
 	p.must("connector", "schema", "manifest")
 	p.must("connector", "test", filepath.Join("testdata", "connectors", "other"))
 	p.must("connector", "pack", "testdata/connectors/other", "--output", archive)
-	p.must(with("connector", "keygen", "--out", key)...)
+	p.must(with("connector", "keygen", "--out", key, "--json")...)
+	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
+		p.t.Errorf("keygen made %v, %v", info, err)
+	}
 	p.refused("", with("connector", "keygen", "--out", key)...)
 	p.must(with("connector", "pack", "testdata/connectors/other", "--sign", key, "--output", archive)...)
-	p.refused("", "connector", "pack", "testdata/connectors/other", "--sign", key, "--output", archive,
-		"--passphrase-file", filepath.Join(p.in, "wrong"))
+	p.refused("", "connector", "pack", "testdata/connectors/other", "--sign", "../../spec/signature/testdata/encrypted.key",
+		"--output", archive, "--passphrase-file", filepath.Join(p.in, "wrong"))
 	p.must("connector", "keys", "add", "github://sweep-signs", filepath.Join(p.temp, "sweep.pub"))
 	p.must("connector", "keys", "list")
 	p.must("connector", "keys", "list", "--json")

@@ -98,7 +98,7 @@ func TestWeVerifyWhatMinisignSigns(t *testing.T) {
 // The file that Encrypt writes is one for the program, which asks for the passphrase on standard input.
 func TestMinisignSignsWithOurEncryptedKey(t *testing.T) {
 	if testing.Short() {
-		t.Skip("scrypt takes 1 GiB of memory, three times")
+		t.Skip("scrypt takes 1 GiB of memory, twice")
 	}
 	dir, write := needMinisign(t)
 	key := newKey(t)
@@ -118,12 +118,24 @@ func TestMinisignSignsWithOurEncryptedKey(t *testing.T) {
 	if _, err := Check(acme(key), claim, sig); err != nil {
 		t.Error(err)
 	}
-	again, err := ParseSecretKey(sealed, func() ([]byte, error) { return []byte(passphrase), nil })
-	if err != nil || !again.key.Equal(key.key) {
-		t.Errorf("ParseSecretKey = %v", err)
+}
+
+func TestAnEncryptedKeyNeedsItsPassphrase(t *testing.T) {
+	dir, write := needMinisign(t)
+	sealed, err := os.ReadFile("testdata/encrypted.key") // with the least cost of scrypt
+	must.Do(t, err)
+	for passphrase, want := range map[string]error{"correct horse battery": nil, "wrong": ErrWrongPassphrase} {
+		key, err := ParseSecretKey(sealed, func() ([]byte, error) { return []byte(passphrase), nil })
+		if !errors.Is(err, want) {
+			t.Errorf("%q: %v, want %v", passphrase, err, want)
+		}
+		if err == nil {
+			write("acme.pub", key.Public().File())
+			write("hash", []byte(claim.Hash))
+			write("signature.sig", sign(t, key, claim))
+		}
 	}
-	_, err = ParseSecretKey(sealed, func() ([]byte, error) { return []byte("wrong"), nil })
-	if !errors.Is(err, ErrWrongPassphrase) {
-		t.Errorf("a wrong passphrase: %v", err)
+	if out, err := minisignProgram(t, dir, "-V", "-m", "hash", "-x", "signature.sig", "-p", "acme.pub"); err != nil {
+		t.Errorf("minisign -V: %v\n%s", err, out)
 	}
 }
