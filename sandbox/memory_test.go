@@ -53,9 +53,7 @@ func TestASandboxThatRunsOutOfMemoryIsReported(t *testing.T) {
 		code         int
 		want         bool
 	}{
-		{"the command", "exec tail /dev/zero", 137, true},
-		{"a child of it", "tail /dev/zero; sleep 5; exit 3", 3, true},
-		{"a child of it that nothing depends on", "tail /dev/zero | true; sleep 5; exit 0", 0, true},
+		{"a child of it", "tail /dev/zero; sleep 5; exit 3", 3, true}, // of the command itself: e2e/faults
 		{"a command that kills itself", "kill -KILL $$", 137, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

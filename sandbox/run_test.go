@@ -206,24 +206,13 @@ func TestAFailedBuildNamesTheStepsFault(t *testing.T) {
 	})
 }
 
+// One that ends later: TestAKilledGatewayEndsTheBox in e2e/faults.
 func TestAGatewayThatFailsEndsItsSandbox(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
 		b, _, _ := box(t, "complain no rules today\nexit 1\n", "true")
 		if _, err := e.Run(t.Context(), b); err == nil || !strings.Contains(err.Error(), "no rules today") {
 			t.Errorf("Run = %v; want what the gateway said", err)
-		}
-		b, _, _ = box(t, "say ready\nawait up\n", "sh", "-c", "echo up; sleep 600")
-		up := &notice{word: "up", said: make(chan struct{})}
-		b.Stdout = up
-		go func() {
-			<-up.said
-			if err := os.WriteFile(filepath.Join(b.Sockets, "up"), nil, 0o644); err != nil {
-				t.Error(err)
-			}
-		}()
-		if _, err := e.Run(t.Context(), b); err == nil || !strings.Contains(err.Error(), "so the sandbox was ended too") {
-			t.Errorf("Run = %v; want that the gateway ended", err)
 		}
 	})
 }

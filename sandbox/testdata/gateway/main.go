@@ -1,7 +1,6 @@
 // Command gateway stands in a gateway's place where tests are about
 // containers. It performs the file play beside the sockets, a line at a time:
-// print words to stdout (say) or stderr (complain), wait for a time (wait) or for a
-// file beside the sockets (await), exit with a code.
+// print words to stdout (say) or stderr (complain), wait for a time (wait), exit with a code.
 package main
 
 import (
@@ -31,10 +30,6 @@ func main() {
 				panic(err)
 			}
 			time.Sleep(d)
-		case "await":
-			for _, err := os.Stat("/run/aileron/" + words); err != nil; _, err = os.Stat("/run/aileron/" + words) {
-				time.Sleep(50 * time.Millisecond)
-			}
 		case "exit":
 			code, err := strconv.Atoi(words)
 			if err != nil {
