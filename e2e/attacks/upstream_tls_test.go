@@ -2,9 +2,6 @@ package attacks
 
 import (
 	"bytes"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/tls"
@@ -14,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -34,6 +30,7 @@ const victim = "api.good.test"
 // utl: origins that TLS should not be spoken with.
 func utl() category {
 	return category{name: "UTL", unrun: map[string]string{
+		"UTL-06": "run elsewhere: TestAWeakChainGetsNothingOnAnyWay in proxy, with weak roots too",
 		"UTL-10": "Go does not check whether a certificate was revoked, and so the plane does not; " +
 			"short-lived certificates are the answer of the web",
 	}, cases: []attack{
@@ -87,8 +84,6 @@ func utl() category {
 			c.must(err)
 			c.refusesChain(*leaf)
 		}},
-		{id: "UTL-06", does: "keys and signatures of another age, anywhere in the chain, on every way upstream",
-			run: utlWeak},
 		{id: "UTL-07", does: "certificates for another use, and issuers that may not issue", run: utlChains},
 		{id: "UTL-08", does: "versions and ciphers of before TLS 1.2", run: utlOld},
 		{id: "UTL-11", does: "handshakes that stall, drip or are huge",
@@ -177,49 +172,6 @@ func utlChains(c *testCase) {
 		"expired issuer": {ca(func(t *x509.Certificate) { t.NotAfter = time.Now().Add(-time.Minute) }), leaf(plain)},
 	} {
 		c.each(name, func(c *testCase) { c.refusesChain(c.chain(on.roots.issuer(), templates...)) })
-	}
-}
-
-// utlWeak presents chains that verify and are weak. The fixture's root signs
-// their intermediate; weak roots are tried in package proxy.
-func utlWeak(c *testCase) {
-	weak, err := rsa.GenerateKey(rand.Reader, 1024)
-	c.must(err)
-	strong, err := rsa.GenerateKey(rand.Reader, 2048)
-	c.must(err)
-	short, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
-	c.must(err)
-	for name, l := range map[string]struct {
-		between, leaf crypto.Signer
-		by            x509.SignatureAlgorithm // of the intermediate, on the leaf
-	}{
-		"RSA-1024 leaf":         {on.roots.key, weak, 0},
-		"RSA-1024 intermediate": {weak, on.roots.key, 0},
-		"P-224 intermediate":    {short, on.roots.key, 0},
-		"SHA-1":                 {strong, on.roots.key, x509.SHA1WithRSA},
-	} {
-		between := &x509.Certificate{Subject: pkix.Name{CommonName: "between"}, IsCA: true, BasicConstraintsValid: true,
-			KeyUsage: x509.KeyUsageCertSign}
-		leaf := honest(victim)
-		leaf.SignatureAlgorithm = l.by
-		chain := tls.Certificate{PrivateKey: l.leaf}
-		by, key := on.roots.cert, crypto.Signer(on.roots.key)
-		for _, t := range []struct {
-			template *x509.Certificate
-			key      crypto.Signer
-		}{{between, l.between}, {leaf, l.leaf}} {
-			t.template.SerialNumber, t.template.NotBefore, t.template.NotAfter = big.NewInt(7), time.Now().Add(-time.Hour),
-				time.Now().Add(time.Hour)
-			der, err := x509.CreateCertificate(rand.Reader, t.template, by, t.key.Public(), key)
-			c.must(err)
-			by, err = x509.ParseCertificate(der)
-			c.must(err)
-			key, chain.Certificate = t.key, append([][]byte{der}, chain.Certificate...)
-		}
-		c.onEveryWay(name, func(c *testCase) {
-			c.presents(&tls.Config{Certificates: []tls.Certificate{chain}, MinVersion: tls.VersionTLS12,
-				NextProtos: []string{"h2", "http/1.1"}})
-		}, notVerified)
 	}
 }
 

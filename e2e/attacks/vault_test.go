@@ -52,7 +52,7 @@ func vlt() category {
 }
 
 func vltModes(c *testCase) {
-	p := newReleased(c.t)
+	p := newPerson(c.t)
 	p.mask = true
 	p.bind("api")
 	s := p.start()
@@ -178,10 +178,10 @@ func vltFactors(c *testCase) {
 }
 
 func vltKilled(c *testCase) {
-	p := newReleased(c.t)
+	p := newPerson(c.t)
 	p.bind("api")
 	dir := filepath.Join(p.home, "vault")
-	v := vault.Open(dir)
+	v := vault.Open(dir, vault.TestOnlyWorkFactor(10))
 	c.must(v.Unlock([]byte(passphrase)))
 	const name = "bearer/api/test"
 	changes := map[uint64]bool{unix.SYS_FSYNC: true, unix.SYS_FDATASYNC: true, unix.SYS_RENAMEAT: true,
@@ -235,7 +235,7 @@ func vltKilled(c *testCase) {
 }
 
 func vltCrowd(c *testCase) {
-	p := newReleased(c.t)
+	p := newPerson(c.t)
 	p.bind("api")
 	dir := filepath.Join(p.home, "vault")
 	const writers, each = 4, 20
@@ -309,7 +309,7 @@ func vltKeyring(c *testCase) {
 		"a silent bus": {"XDG_RUNTIME_DIR=" + on.dir + "/none",
 			"DBUS_SESSION_BUS_ADDRESS=unix:path=" + silent.Addr().String()},
 	} {
-		p := newReleased(c.t)
+		p := newPerson(c.t)
 		p.install("api")
 		p.env = append(append(p.env, env...), "AILERON_VAULT_PASSPHRASE=")
 		if e := p.tell(on.secrets["S1"], "binding", "setup", "github://attacks/api", "--secret-stdin"); e.code != 1 ||
@@ -339,7 +339,7 @@ func vltKeyring(c *testCase) {
 }
 
 func vltLocked(c *testCase) {
-	p := newReleased(c.t)
+	p := newPerson(c.t)
 	p.bind("api")
 	s := p.start()
 	defer s.stop()
@@ -451,8 +451,8 @@ func newPerson(t testing.TB) *person {
 	return p
 }
 
-// newReleased is a person with the program as it is released, for what the vault itself is about. The others' opens
-// cheap vaults: docs/testing.md.
+// newReleased is a person with the program as it is released, for what depends on the price of a passphrase. The
+// others' opens cheap vaults: docs/testing.md.
 func newReleased(t testing.TB) *person {
 	p := newPerson(t)
 	p.released = true
