@@ -242,40 +242,6 @@ func TestACallDependsOnWhatARequestDoes(t *testing.T) {
 	denied(w, ReasonDraining)
 }
 
-// A call needs the token in its own field, and no web page can make it.
-func TestACallIsTheSessionsOwn(t *testing.T) {
-	w := newCalls(t, func(*Config) {}, hello)
-	for name, c := range map[string]struct {
-		method string
-		header []string
-		status int
-	}{
-		"no token":    {"POST", nil, 401},
-		"wrong token": {"POST", []string{"Authorization", "Bearer x"}, 401},
-		"a page":      {"POST", []string{"Authorization", "Bearer " + testToken, "Origin", "https://evil.example"}, 403},
-		"GET":         {"GET", []string{"Authorization", "Bearer " + testToken}, 405},
-	} {
-		req, err := http.NewRequestWithContext(t.Context(), c.method, "http://"+w.addr+operationsPath,
-			strings.NewReader(invocation("open", "{}")))
-		must(t, err)
-		for i := 0; i < len(c.header); i += 2 {
-			req.Header.Set(c.header[i], c.header[i+1])
-		}
-		res, err := http.DefaultTransport.RoundTrip(req)
-		must(t, err)
-		_ = res.Body.Close()
-		if res.StatusCode != c.status || len(w.requests()) != 0 {
-			t.Errorf("%s: %d, want %d", name, res.StatusCode, c.status)
-		}
-	}
-	// By the session's name, through the proxy, as from a sandbox.
-	res, body := w.do("POST", "http://"+APIHost+operationsPath, invocation("open", "{}"),
-		"Authorization", "Bearer "+testToken)
-	if res.StatusCode != 200 || !strings.Contains(body, `"body":"hello"`) {
-		t.Errorf("through the proxy: %d %s", res.StatusCode, body)
-	}
-}
-
 // The checks of a response are those of one on the wire; one that breaks off breaks the object off.
 func TestTheResponseOfACallIsCheckedAsAnyOther(t *testing.T) {
 	w := newCalls(t, func(*Config) {}, func(rw http.ResponseWriter, _ *http.Request) {
