@@ -77,25 +77,6 @@ func TestTamperingIsFoundAndNamed(t *testing.T) {
 	}
 }
 
-func TestAFullDiskIsUnavailableAndRecovers(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.db")
-	l := openTest(t, path)
-	appendTest(t, l, EventSessionStarted)
-	l.db.SQL().SetMaxOpenConns(1) // the pragma is a connection's, and the writer holds one
-	must.Do(t, l.tx.Conn.Exec("PRAGMA max_page_count = 1"))
-	big := map[string]any{"x": strings.Repeat("y", 100_000)}
-	_, err := l.Append(context.Background(), Row{Event: EventProxyStarted, Fields: big})
-	if !errors.Is(err, ErrUnavailable) {
-		t.Fatalf("Append on a full disk = %v, want ErrUnavailable", err)
-	}
-	must.Get(l.db.SQL().Exec("PRAGMA max_page_count = 1073741823"))(t)
-	l.db.SQL().SetMaxOpenConns(4)
-	appendTest(t, l, EventProxyStarted)
-	if report, err := l.Verify(context.Background()); err != nil || !report.OK || report.Rows != 2 {
-		t.Errorf("Verify = %+v, %v; want 2 rows", report, err)
-	}
-}
-
 func TestARemovedDatabaseIsMadeAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	l := openTest(t, path)

@@ -95,7 +95,7 @@ func TestHonestProcessesRaiseNoAlarm(t *testing.T) {
 // Writers that create a home at the same time do not take each other's files for tampering, nor does a reader beside
 // them.
 func TestTheFirstWritersOfAHomeRaiseNoAlarm(t *testing.T) {
-	for round := range 60 {
+	for round := range 20 {
 		path := filepath.Join(t.TempDir(), databaseName)
 		var begin sync.WaitGroup
 		for range 4 {
@@ -138,7 +138,7 @@ func TestTheFirstWritersOfAHomeRaiseNoAlarm(t *testing.T) {
 func TestAKillIsNoBreach(t *testing.T) {
 	path := filepath.Join(t.TempDir(), databaseName)
 	var last string
-	for round := range 25 {
+	for round := range 12 {
 		cmd, out := startWriter(t, path, "AUDIT_HELPER_ENDLESS=1")
 		for n := 1 + rand.IntN(60); n > 0 && out.Scan(); {
 			if id, ok := strings.CutPrefix(out.Text(), "row "); ok {
