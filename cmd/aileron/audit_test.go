@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -116,19 +115,5 @@ func TestARowNamesItsSubject(t *testing.T) {
 		if !strings.HasSuffix(lines[i], want) {
 			t.Errorf("the line is %q, want the end %q", lines[i], want)
 		}
-	}
-}
-
-// A session does not begin beside a database that cannot be read, and the
-// error has what to do about it.
-func TestADamagedAuditLogIsNamedOnce(t *testing.T) {
-	c := newRunner(t)
-	if err := os.WriteFile(filepath.Join(c.Flag, "audit.db"), []byte("this is no database\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, errs, code := c.run("run", "--", "true")
-	if code != 1 || strings.Count(errs, "open the audit log") != 1 || !strings.Contains(errs,
-		"move a damaged audit.db away") {
-		t.Errorf("it ends with %d: %q", code, errs)
 	}
 }

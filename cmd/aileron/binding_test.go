@@ -47,54 +47,6 @@ func withConnectors(t *testing.T, kinds ...string) owner {
 	return o
 }
 
-func TestBindingVerbs(t *testing.T) {
-	o := withConnectors(t)
-	if got := o.ok("binding", "list", "--json"); got != "[]\n" {
-		t.Errorf("an empty list is %q", got)
-	}
-	token := o.file("token", testToken+"\n")
-	if got := o.ok("binding", "setup", githubFQN, "--secret-file", token); got != githubBinding+"default\n" {
-		t.Errorf("setup prints %q", got)
-	}
-	if out, errs, code := o.runWith(strings.NewReader(testToken), "binding", "setup", githubFQN, "--identity", "work@acme",
-		"--secret-stdin", "--json"); code != 0 || !strings.Contains(out, `"name":"`+githubBinding+`work@acme"`) {
-		t.Errorf("setup from stdin ends with %d: %s%s", code, out, errs)
-	}
-	o.fails("aileron binding rebind "+githubBinding+"default", "binding", "setup", githubFQN, "--secret-file", token)
-	all := decode[[]vault.Binding](t, o.ok("binding", "list", "--json"))
-	if len(all) != 2 || all[0].Name != githubBinding+"default" || all[0].Connector != githubFQN ||
-		all[1].Identity != "work@acme" {
-		t.Errorf("the list is %+v", all)
-	}
-	if got := decode[vault.Binding](t, o.ok("binding", "inspect", all[1].Name, "--json")); got != all[1] {
-		t.Errorf("inspect gives %+v, the list %+v", got, all[1])
-	}
-	o.ok("binding", "inspect", all[1].Name)
-	o.ok("binding", "rebind", all[0].Name, "--secret-file", o.file("token2", testToken+"2"))
-	v := vault.Open(filepath.Join(o.Flag, "vault"), cheapVaults()...)
-	if err := v.Unlock([]byte(testPassphrase)); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{all[0].Name: testToken + "2", all[1].Name: testToken} {
-		if c, err := v.Credential(name); err != nil || c.Secret.Reveal() != want {
-			t.Errorf("%s does not hold what was given: %v", name, err)
-		}
-	}
-	o.ok("binding", "revoke", all[0].Name)
-	o.ok("binding", "revoke", all[1].Name, "--yes")
-	for _, verb := range []string{"revoke", "inspect"} {
-		o.fails("binding list", "binding", verb, all[0].Name)
-	}
-	o.fails("binding list", "binding", "rebind", all[0].Name, "--secret-file", token)
-	o.fails("binding list", "binding", "revoke", "../../etc")
-	events := o.ok("audit", "list", "--json")
-	for event, n := range map[string]int{"binding.created": 2, "binding.rebound": 1, "binding.revoked": 2} {
-		if strings.Count(events, `"`+event+`"`) != n {
-			t.Errorf("the audit log has not %d of %s: %s", n, event, events)
-		}
-	}
-}
-
 // Whatever the kind, no form of the secret stands anywhere in the home, and no
 // command shows it (SECURITY VLT-08, I-12).
 func TestSecretStandsNowhere(t *testing.T) {
@@ -238,18 +190,6 @@ func TestALineOfSecretsIsNotPrinted(t *testing.T) {
 	_, errs, _ := o.run("binding", "setup", "--secrets-file", path)
 	if !strings.Contains(errs, "line 1: find the connector") || strings.Contains(errs, "c3F1") {
 		t.Errorf("the error is %s", errs)
-	}
-}
-
-func TestReadableSecretFileIsWarnedOf(t *testing.T) {
-	o := withConnectors(t)
-	token := o.file("token", testToken)
-	if err := os.Chmod(token, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, errs, code := o.run("binding", "setup", githubFQN, "--secret-file", token); code != 0 || !strings.Contains(errs,
-		"chmod 600 "+token) {
-		t.Errorf("it ends with %d: %s", code, errs)
 	}
 }
 

@@ -1,72 +1,12 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/console"
 )
-
-func TestConnectorLife(t *testing.T) {
-	c := newRunner(t)
-	if got := c.ok("connector", "list", "--json"); got != "[]\n" {
-		t.Errorf("an empty list is %q", got)
-	}
-	in := decode[connectors.ConnectorJSON](t, c.ok("connector", "install", exampleGitHub, "--yes", "--json"))
-	if in.FQN != githubFQN || in.Already || in.Credential.Kind != "bearer" || !slices.Equal(in.Hosts,
-		[]string{"api.github.com:443"}) || len(in.Operations) < 20 {
-		t.Errorf("install prints %+v", in)
-	}
-	if again := decode[connectors.ConnectorJSON](t, c.ok("connector", "install", exampleGitHub,
-		"--json")); !again.Already {
-		t.Error("installing it again, without --yes, is not a quiet success")
-	}
-	c.ok("connector", "install", githubFQN+"@0.1.0")
-	list := decode[[]connectors.EntryJSON](t, c.ok("connector", "list", "--json"))
-	if len(list) != 1 || list[0].Hash != in.Hash || !list[0].OK {
-		t.Errorf("the list is %+v", list)
-	}
-	if got := c.ok("connector", "show", githubFQN); !strings.Contains(got, "GH_TOKEN") || !strings.Contains(got,
-		"unsigned") || !strings.Contains(got, "bearer in header Authorization") || !strings.Contains(got, "request fields") {
-		t.Errorf("show prints %s", got)
-	}
-	c.ok("connector", "verify")
-	c.ok("connector", "verify", githubFQN+"@0.1.0")
-
-	file := filepath.Join(c.Flag, "store/connectors/sha256", strings.TrimPrefix(in.Hash, "sha256:"), "manifest.toml")
-	if err := os.WriteFile(file, []byte("# changed"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, errs, code := c.run("connector", "verify", githubFQN, "--json")
-	if broken := decode[[]connectors.EntryJSON](t, out); code != 1 || broken[0].OK || !strings.Contains(broken[0].Error,
-		"manifest.toml has other bytes") || !strings.Contains(errs, "hash_mismatch") {
-		t.Errorf("verify ends with %d and prints %s%s", code, out, errs)
-	}
-	c.ok("connector", "install", exampleGitHub, "--yes") // repairs it
-	c.ok("connector", "verify")
-	if gone := decode[[]connectors.EntryJSON](t, c.ok("connector", "remove", githubFQN+"@0.1.0",
-		"--json")); len(gone) != 1 {
-		t.Errorf("remove prints %+v", gone)
-	}
-	if _, errs, code := c.run("connector", "remove", githubFQN); code != 1 || !strings.Contains(errs, "not installed") {
-		t.Errorf("removing it again ends with %d: %s", code, errs)
-	}
-}
-
-func TestInstallAsksOrNeedsYes(t *testing.T) {
-	c := newRunner(t)
-	_, errs, code := c.run("connector", "install", exampleGitHub)
-	if code != 2 || !strings.Contains(errs, "--yes") || !strings.Contains(errs, "api.github.com:443") {
-		t.Errorf("it ends with %d: %s", code, errs)
-	}
-	if got := c.ok("connector", "list", "--json"); got != "[]\n" {
-		t.Errorf("it was installed all the same: %s", got)
-	}
-}
 
 func TestAPersonIsAsked(t *testing.T) {
 	for answer, installed := range map[string]bool{"y": true, "YES": true, "n": false, "": false, "yep": false} {
@@ -96,30 +36,6 @@ func TestALongConnectorIsSummarisedOnATerminal(t *testing.T) {
 	_, errs, _ := newRunner(t).run("connector", "install", "github", "--yes")
 	if !strings.Contains(errs, "api.github.com/repos/{owner}/{repo}/readme") {
 		t.Errorf("a script's log does not have every operation: %s", errs)
-	}
-}
-
-func TestInstallHoldsTheHash(t *testing.T) {
-	c := newRunner(t)
-	checked := decode[connectors.ConnectorJSON](t, c.ok("connector", "check", exampleGitHub, "--json"))
-	_, errs, code := c.run("connector", "install", exampleGitHub, "--yes", "--json", "--hash",
-		"sha256:"+strings.Repeat("0", 64))
-	if code != 1 || !strings.Contains(errs, `"hash_mismatch"`) {
-		t.Errorf("another hash ends with %d: %s", code, errs)
-	}
-	if _, _, code := c.run("connector", "install", exampleGitHub, "--yes", "--hash", "latest"); code != 2 {
-		t.Errorf("a hash that is none ends with %d", code)
-	}
-	c.ok("connector", "install", exampleGitHub, "--yes", "--hash", checked.Hash)
-}
-
-func TestPackedConnectorInstalls(t *testing.T) {
-	c := newRunner(t)
-	file := filepath.Join(t.TempDir(), "aileron.tar.gz")
-	packed := decode[map[string]string](t, c.ok("connector", "pack", exampleGitHub, "--output", file, "--json"))
-	if in := decode[connectors.ConnectorJSON](t, c.ok("connector", "install", file, "--yes",
-		"--json")); in.Hash != packed["hash"] {
-		t.Errorf("it is packed as %s and installed as %s", packed["hash"], in.Hash)
 	}
 }
 

@@ -17,69 +17,6 @@ import (
 	"github.com/ALRubinger/aileron/internal/home"
 )
 
-func TestVaultVerbs(t *testing.T) {
-	o := newOwner(t)
-	status := func() statusJSON {
-		t.Helper()
-		return decode[statusJSON](t, o.ok("vault", "status", "--json"))
-	}
-	if got := status(); got != (statusJSON{}) {
-		t.Errorf("without a vault the status is %+v", got)
-	}
-	o.fails("aileron vault init", "vault", "unlock")
-	o.fails("aileron vault init", "vault", "lock")
-	o.ok("vault", "init")
-	o.fails("aileron vault passwd", "vault", "init")
-	if got := status(); got != (statusJSON{Initialised: true}) {
-		t.Errorf("after init the status is %+v", got)
-	}
-	o.ok("vault", "lock")
-	if got := status(); !got.Locked {
-		t.Errorf("after lock the status is %+v", got)
-	}
-	wrong := o.file("wrong", "not the passphrase\n")
-	o.fails("the passphrase is wrong", "vault", "unlock", "--passphrase-file", wrong)
-	if !status().Locked {
-		t.Error("a wrong passphrase unlocks")
-	}
-	o.ok("vault", "unlock")
-	if status().Locked {
-		t.Error("it stays locked")
-	}
-	fresh := o.file("fresh", "a new passphrase\r\n")
-	o.ok("vault", "passwd", "--new-passphrase-file", fresh)
-	o.fails("the passphrase is wrong; hint: it came from AILERON_VAULT_PASSPHRASE", "vault", "unlock")
-	o.env["AILERON_VAULT_NEW_PASSPHRASE"] = testPassphrase
-	o.ok("vault", "passwd", "--passphrase-file", fresh)
-	events := o.ok("audit", "list", "--json")
-	if strings.Count(events, `"vault.locked"`) != 1 || strings.Count(events, `"vault.unlocked"`) != 1 {
-		t.Errorf("the audit log has %s", events)
-	}
-}
-
-// A changed passphrase has its row; one that stays what it was has none.
-func TestAChangedPassphraseHasARow(t *testing.T) {
-	o := newOwner(t)
-	rekeyed := func() int {
-		t.Helper()
-		return len(decode[[]map[string]any](t, "["+strings.ReplaceAll(strings.TrimSpace(o.ok("audit", "list", "--json",
-			"--event", "vault.rekeyed")), "\n", ",")+"]"))
-	}
-	fresh, short := o.file("fresh", "a new passphrase\n"), o.file("short", "short\n")
-	o.fails("it is not initialised", "vault", "passwd", "--new-passphrase-file", fresh)
-	o.ok("vault", "init")
-	o.fails("the passphrase is wrong", "vault", "passwd", "--passphrase-file", fresh, "--new-passphrase-file", fresh)
-	o.fails("8 to 1024 bytes", "vault", "passwd", "--new-passphrase-file", short)
-	o.fails("no new one was given", "vault", "passwd")
-	if n := rekeyed(); n != 0 {
-		t.Errorf("%d rows of changes that failed, want none", n)
-	}
-	o.ok("vault", "passwd", "--new-passphrase-file", fresh)
-	if n := rekeyed(); n != 1 {
-		t.Errorf("%d rows of one change", n)
-	}
-}
-
 func TestVaultNeedsAPassphrase(t *testing.T) {
 	o := newOwner(t)
 	o.env = nil
