@@ -78,8 +78,8 @@ func (p *person) sign(with func(args ...string) []string) {
 	}
 	p.refused("", with("connector", "keygen", "--out", key)...)
 	p.must(with("connector", "pack", "testdata/connectors/other", "--sign", key, "--output", archive)...)
-	p.refused("", "connector", "pack", "testdata/connectors/other", "--sign", "../../spec/signature/testdata/encrypted.key",
-		"--output", archive, "--passphrase-file", filepath.Join(p.in, "wrong"))
+	p.refused("", "connector", "pack", "testdata/connectors/other", "--output", archive,
+		"--sign", "../../spec/signature/testdata/encrypted.key", "--passphrase-file", filepath.Join(p.in, "wrong"))
 	p.must("connector", "keys", "add", "github://sweep-signs", filepath.Join(p.temp, "sweep.pub"))
 	p.must("connector", "keys", "list")
 	p.must("connector", "keys", "list", "--json")
