@@ -75,7 +75,7 @@ func (p *Plane) Begin(at Arrival, r *http.Request) *Exchange {
 		}
 		x.capture = p.cfg.Capture.Begin(r)
 		if r.Body != nil && r.Body != http.NoBody {
-			x.sent = upstream.NewBody(x.capture.Upload(r.Body))
+			x.sent = upstream.NewBody(p.inTurns(r.Context(), x.capture.Upload(r.Body)))
 		}
 	}
 	return x

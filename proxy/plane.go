@@ -38,6 +38,7 @@ import (
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/capture"
+	"github.com/ALRubinger/aileron/proxy/fair"
 	"github.com/ALRubinger/aileron/proxy/internal/summary"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/proxy/wire"
@@ -83,6 +84,7 @@ type Limits struct {
 	Rate        int           // requests and CONNECTs per second; default 100000
 	Descriptors int           // of files and connections, in the process; default its limit
 	Memory      int64         // bytes held on behalf of clients; default budget.Default
+	CPUs        float64       // that the process may use while bodies wait for it; default: no bound
 	Handshake   time.Duration // of TLS with the client; default 60 s
 	Idle        time.Duration // of a tunnel that is not decrypted; default 10 min
 	Drain       time.Duration // for requests in flight at the end; default 30 s
@@ -108,6 +110,7 @@ type Plane struct {
 	files    *budget.Descriptors
 	waiters  chan struct{} // denials that are delayed
 	budget   *budget.Budget
+	fair     *fair.Scheduler // of the processor time for bodies
 
 	draining   context.Context //nolint:containedctx // ends when the plane begins to drain
 	stopDrain  context.CancelFunc
@@ -128,7 +131,7 @@ func New(cfg Config) (*Plane, error) {
 	cfg.Limits = cfg.Limits.withDefaults()
 	p := &Plane{
 		cfg: cfg, budget: budget.New(cfg.Limits.Memory), files: budget.NewDescriptors(cfg.Limits.Descriptors),
-		waiters: make(chan struct{}, maxWaiters), exchanges: exchanges{poison: cfg.Poison},
+		fair: fair.New(cfg.Limits.CPUs), waiters: make(chan struct{}, maxWaiters), exchanges: exchanges{poison: cfg.Poison},
 	}
 	cfg.Upstream.Descriptors, cfg.Upstream.Memory = p.files, p.budget
 	cfg.Upstream.Clients = cfg.Limits.Connections
@@ -158,6 +161,9 @@ func (p *Plane) Budget() *budget.Budget { return p.budget }
 
 // Descriptors returns the file descriptors of the process.
 func (p *Plane) Descriptors() *budget.Descriptors { return p.files }
+
+// Turns returns the scheduler of the processor time for bodies.
+func (p *Plane) Turns() *fair.Scheduler { return p.fair }
 
 // Draining ends when the plane begins to drain.
 func (p *Plane) Draining() context.Context { return p.draining }

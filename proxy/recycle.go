@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ALRubinger/aileron/proxy/fair"
 	"github.com/ALRubinger/aileron/proxy/modify"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 )
@@ -21,6 +22,7 @@ type kept struct {
 	secrets func() *scrub.Set // the exchange's own method, bound once
 	packed  modify.RejectPacked
 	wait    patience
+	turns   fair.Stream // of the response's body
 
 	authority Authority // whose String is hostport: most exchanges have the same one
 	hostport  string

@@ -73,6 +73,7 @@ var switchingSteps = []step[*http.Response]{
 // through, and nothing else: the bytes are the upstream's own.
 var passthroughSteps = []step[*http.Response]{
 	{always, response(modify.StripNonTokens{})},
+	{always, (*Exchange).takeTurns},
 }
 
 // stepsOf returns what happens to a response.
@@ -166,7 +167,14 @@ func (x *Exchange) redactHeader(res *http.Response) error {
 }
 
 func (x *Exchange) redactBody(res *http.Response) error {
-	return modify.RedactBody{Secrets: x.kept.secrets, Count: &x.redactions}.ModifyResponse(res)
+	x.turns.Reset(x.p.fair, x.request.Context())
+	return modify.RedactBody{Secrets: x.kept.secrets, Count: &x.redactions, Turns: &x.turns}.ModifyResponse(res)
+}
+
+// takeTurns makes a body that is not searched take its turns too.
+func (x *Exchange) takeTurns(res *http.Response) error {
+	res.Body = x.p.inTurns(x.request.Context(), res.Body)
+	return nil
 }
 
 func (x *Exchange) redactTrailers(res *http.Response) error {

@@ -59,8 +59,8 @@ type Upgraded struct {
 // session does, or its grant is withdrawn.
 func (u *Upgraded) Serve(w *wire.ResponseWriter, res *http.Response) {
 	x := u.x
-	relay := &websocket.Relay{Upstream: u.ReadWriteCloser, Record: x.capture.Messages()}
-	relay.NewScanner = func() websocket.Scanner { return x.secrets().NewScanner() }
+	relay := &websocket.Relay{Upstream: u.ReadWriteCloser}
+	x.relayInTurns(relay)
 	reason := Reason("")
 	shed := make(chan struct{})
 	account, once := x.p.budget.Conn(), sync.OnceFunc(func() { close(shed) })

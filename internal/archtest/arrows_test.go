@@ -328,6 +328,7 @@ var arrows = []arrow{
 	{"proxy", "ca", "the session's CA is in its configuration"},
 	{"proxy", "proxy/budget", "bounds what exchanges hold in memory"},
 	{"proxy", "proxy/capture", "hands over what it is to record"},
+	{"proxy", "proxy/fair", "shares the processor time among bodies"},
 	{"proxy", "proxy/internal/summary", "counts denials that get no row of their own"},
 	{"proxy", "proxy/modify", "changes the request and the response, step by step"},
 	{"proxy", "proxy/scrub", "redacts credentials in responses"},

@@ -110,7 +110,7 @@ func (s *Session) makePlane(ctx context.Context) error {
 	if s.ca, err = ca.NewSession(ca.Options{Session: s.id, HostNames: s.opts.hostNames(first.Index)}); err != nil {
 		return fmt.Errorf("make the session's CA: %w", err)
 	}
-	limits := planeLimits(s.opts.Config.Limits)
+	limits := s.opts.planeLimits()
 	s.plane, err = proxy.New(proxy.Config{
 		Session: s.id, Agent: s.opts.Agent, Token: s.token, CA: s.ca, Audit: tallied{s.audit, &s.tally},
 		Passthrough: s.opts.Passthrough, TLSPassthrough: tunnel, Upstream: s.opts.Upstream, Limits: limits,

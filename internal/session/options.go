@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -214,9 +215,22 @@ func (o Options) resolved() []string {
 	return all
 }
 
+// cpus returns how many processors the session may use besides its sandbox, which may use as many; 0 is no bound.
+func (o Options) cpus() float64 {
+	switch {
+	case o.Config.Sandbox.CPUs != nil:
+		return float64(*o.Config.Sandbox.CPUs)
+	case o.Mode == "podman", o.Mode == "docker":
+		return max(float64(runtime.NumCPU())-0.25, 0) // as the sandbox
+	}
+	return 0
+}
+
 // planeLimits returns the plane's limits for those of config.toml.
-func planeLimits(l config.Limits) proxy.Limits {
+func (o Options) planeLimits() proxy.Limits {
+	l := o.Config.Limits
 	return proxy.Limits{
+		CPUs: o.cpus(),
 		Wire: wire.Limits{
 			Head: l.HeadBytes, Fields: l.HeadFields, Body: l.BodyBytes,
 			Header: time.Duration(l.HeadTimeout), Idle: time.Duration(l.IdleTimeout),

@@ -44,6 +44,7 @@ func (m RedactHeader) ModifyResponse(res *http.Response) error {
 type RedactBody struct {
 	Secrets func() *scrub.Set // a response that began before a credential was bound must not reveal it
 	Count   *Redactions
+	Turns   scrub.Turns // of the body; nil: none are taken
 }
 
 // ModifyResponse implements martian.ResponseModifier.
@@ -51,6 +52,7 @@ func (m RedactBody) ModifyResponse(res *http.Response) error {
 	r := &m.Count.body
 	r.Reset(m.Secrets(), res.Body)
 	r.Follow(m.Secrets)
+	r.Take(m.Turns)
 	res.Body = r
 	return nil
 }

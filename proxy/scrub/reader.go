@@ -1,6 +1,9 @@
 package scrub
 
-import "io"
+import (
+	"cmp"
+	"io"
+)
 
 // Reader redacts a body. It reads one piece of its source at a time, returns what
 // can be released at once, and closes its source.
@@ -12,7 +15,18 @@ type Reader struct {
 	err   error
 	hits  int // when the source has ended
 	newer func() *Set
+	turns Turns // nil: none are taken
 }
+
+// Turns bounds how many pieces are searched at once, of all bodies. Begin waits until a search of n bytes may begin,
+// which ends with End. It fails if the body is not wanted any more.
+type Turns interface {
+	Begin(n int) error
+	End()
+}
+
+// Take makes the reader take a turn for each piece.
+func (r *Reader) Take(turns Turns) { r.turns = turns }
 
 // Follow makes the reader call newer for each piece, and use the set that it returns
 // from then on. That set must contain the one before; nil means no change.
@@ -66,10 +80,10 @@ func (r *Reader) Read(p []byte) (int, error) {
 	if r.set == nil {
 		n, err := r.src.Read(p)
 		if r.follow(); r.set == nil {
-			return n, err
+			return n, cmp.Or(err, r.turn(n, func() {}))
 		}
 		copy(r.scan.room(n), p)
-		r.ready, r.err = r.scan.scan(n), err
+		r.search(n, err)
 	}
 	for empty := 0; len(r.ready) == 0; {
 		if r.err != nil {
@@ -88,7 +102,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 			}
 		}
 		r.follow() // the set may have changed during the read
-		r.ready, r.err = r.scan.scan(n), err
+		r.search(n, err)
 	}
 	n := copy(p, r.ready)
 	if r.ready = r.ready[n:]; len(r.ready) == 0 {
@@ -99,6 +113,30 @@ func (r *Reader) Read(p []byte) (int, error) {
 		}
 	}
 	return n, nil
+}
+
+// search searches the n bytes that were read with err. If it gets no turn, they are not released, and neither is what
+// was held back.
+func (r *Reader) search(n int, err error) {
+	r.err = err
+	if failed := r.turn(n, func() { r.ready = r.scan.scan(n) }); failed != nil {
+		r.err = failed
+		r.scan.drop()
+	}
+}
+
+// turn calls do in a turn for n bytes.
+func (r *Reader) turn(n int, do func()) error {
+	if r.turns == nil || n == 0 {
+		do()
+		return nil
+	}
+	if err := r.turns.Begin(n); err != nil {
+		return err
+	}
+	defer r.turns.End()
+	do()
+	return nil
 }
 
 // Close closes the source.

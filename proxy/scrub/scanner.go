@@ -111,6 +111,9 @@ func (s *Scanner) idle() {
 	s.data, s.piece = nil, nil
 }
 
+// drop forgets the bytes that are held back.
+func (s *Scanner) drop() { s.rest, s.left = s.rest[:0], 0 }
+
 func (s *Scanner) holds() bool { return s.left < len(s.rest) }
 
 // release returns the data before holdFrom, redacted, and keeps the data from keepFrom on

@@ -1,0 +1,118 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/proxy/fair"
+)
+
+// newTurns returns a world whose plane has one turn at a time.
+func newTurns(t *testing.T, answer http.HandlerFunc) *world {
+	w := newWorldWith(t, false, func(c *Config) { c.Limits.CPUs, c.Passthrough = 1, true }, answer)
+	w.eventually(func() bool { return w.plane.Turns().Waiting() == 0 })
+	return w
+}
+
+// occupy takes the only turn.
+func (w *world) occupy() (release func()) {
+	w.t.Helper()
+	var s fair.Stream
+	s.Reset(w.plane.Turns(), context.Background())
+	must(w.t, s.Begin(0))
+	return s.End
+}
+
+// waiting waits until so many bodies wait for their turn.
+func (w *world) waiting(n int) {
+	w.t.Helper()
+	w.eventually(func() bool { return w.plane.Turns().Waiting() == n })
+}
+
+func repeats(rw http.ResponseWriter, r *http.Request) {
+	_, _ = io.WriteString(rw, "begin "+strings.Repeat(r.Header.Get("Authorization")+" is said. ", 3000)+"end")
+}
+
+// While another body has the turn, nothing of a response leaves: that of an operation, what is passed through, and what
+// is sent up. When it ends, all of them arrive, and are searched.
+func TestBodiesWaitForTheirTurn(t *testing.T) {
+	w := newTurns(t, repeats)
+	release := w.occupy()
+	var all sync.WaitGroup
+	for _, target := range []string{"https://api.good.example/v1/items", "https://other.example/file"} {
+		for range 2 {
+			all.Go(func() {
+				_, body := w.do(http.MethodGet, target, "")
+				if !strings.HasPrefix(body, "begin ") || !strings.HasSuffix(body, "end") || strings.Contains(body, testSecret) {
+					t.Errorf("%s: got %d bytes, %.60q", target, len(body), body)
+				}
+			})
+		}
+	}
+	all.Go(func() { _, _ = w.do(http.MethodPost, "https://api.good.example/v1/items", "an upload") })
+	w.waiting(5)
+	release()
+	all.Wait()
+	w.waiting(0)
+	for _, body := range w.bodies {
+		if body != "" && body != "an upload" {
+			t.Errorf("the origin was sent %q", body)
+		}
+	}
+}
+
+// A message of a WebSocket takes a turn in each direction.
+func TestMessagesWaitForTheirTurn(t *testing.T) {
+	w := newTurns(t, live)
+	conn, br, _ := w.websocket()
+	release := w.occupy()
+	sendText(t, conn, "who")
+	w.waiting(1)
+	release()
+	if got, want := readMessage(t, br), "Bearer "+strings.Repeat("*", len(testSecret)); got != want {
+		t.Errorf("the message came as %q, want %q", got, want)
+	}
+	release = w.occupy()
+	sendText(t, conn, "hello")
+	w.waiting(1)
+	release()
+	if got := readMessage(t, br); got != "hello" {
+		t.Errorf("the echo is %q", got)
+	}
+}
+
+// A client that leaves gives up its turn, and what was read for it is not sent.
+func TestAClientThatLeavesWaitsForNoTurn(t *testing.T) {
+	w := newTurns(t, repeats)
+	release := w.occupy()
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://api.good.example/v1/items", nil)
+	must(t, err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		res, err := w.client.Do(req)
+		if err == nil {
+			_, _ = io.Copy(io.Discard, res.Body)
+			_ = res.Body.Close()
+		}
+	}()
+	w.waiting(1)
+	cancel()
+	<-ended
+	w.waiting(0)
+	release()
+	w.eventually(func() bool { return w.last().Event == audit.EventProxyProxied })
+	if r := w.last(); r.Reason != string(ReasonUndelivered) || r.ResponseBytes != 0 {
+		t.Errorf("the row has the reason %q and %d bytes, want %q and none", r.Reason, r.ResponseBytes, ReasonUndelivered)
+	}
+	_, body := w.do(http.MethodGet, "https://api.good.example/v1/items", "")
+	if !strings.HasSuffix(body, "end") {
+		t.Errorf("the next one got %d bytes", len(body))
+	}
+}
