@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"hash"
 	"math"
 	"math/big"
 	"unicode/utf16"
@@ -21,26 +22,54 @@ import (
 // secret.
 const javaPassword = "changeit"
 
+// AddToJavaStore returns a Java trust store with the certificates of a PEM bundle added. The result is for the place
+// from which Java read the store: a JKS file stays as it is, but for new entries and its digest; of a PKCS#12 file the
+// certificates are kept, without a password, as a JVM reads its cacerts without one. Stores that [JavaRoots] does not
+// read are errors.
+func AddToJavaStore(store, bundlePEM []byte) ([]byte, error) {
+	before, err := JavaRoots(store)
+	if err != nil {
+		return nil, err
+	}
+	want := Bundle(before, bundlePEM)
+	if bytes.Equal(before, want) {
+		return store, nil
+	}
+	var out []byte
+	if isJKS(store) {
+		out = addToJKS(store, trustEntries(bundlePEM))
+	} else if out, err = pkcs12.Passwordless.EncodeTrustStoreEntries(trustEntries(want), ""); err != nil {
+		return nil, fmt.Errorf("encode the Java trust store: %w", err)
+	}
+	if after, err := JavaRoots(out); err != nil || !bytes.Equal(after, want) {
+		return nil, errors.New("add to the Java trust store: it has something behind its entries")
+	}
+	return out, nil
+}
+
 // JavaTrustStore returns a PEM bundle as a PKCS#12 file for Java, with the password
 // "changeit". It ignores everything in the bundle but certificates that parse.
 func JavaTrustStore(bundlePEM []byte) ([]byte, error) {
-	var entries []pkcs12.TrustStoreEntry
+	// The integrity algorithm of this encoder is read by Java 8 and later.
+	data, err := pkcs12.LegacyDES.EncodeTrustStoreEntries(trustEntries(bundlePEM), javaPassword)
+	if err != nil {
+		return nil, fmt.Errorf("encode the Java trust store: %w", err)
+	}
+	return data, nil
+}
+
+// trustEntries returns the certificates of a bundle that parse, each with a name of its own.
+func trustEntries(bundlePEM []byte) (entries []pkcs12.TrustStoreEntry) {
 	for rest := bundlePEM; ; {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
-			break
+			return entries
 		}
 		if cert, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
 			name := fmt.Sprintf("root-%d", len(entries))
 			entries = append(entries, pkcs12.TrustStoreEntry{Cert: cert, FriendlyName: name})
 		}
 	}
-	// The integrity algorithm of this encoder is read by Java 8 and later.
-	data, err := pkcs12.LegacyDES.EncodeTrustStoreEntries(entries, javaPassword)
-	if err != nil {
-		return nil, fmt.Errorf("encode the Java trust store: %w", err)
-	}
-	return data, nil
 }
 
 // JavaRoots returns the certificates in a Java trust store (cacerts) as PEM. The store
@@ -62,7 +91,7 @@ func JavaRoots(store []byte) ([]byte, error) {
 }
 
 func javaCertificates(store []byte) ([][]byte, error) {
-	if len(store) >= 4 && binary.BigEndian.Uint32(store) == jksMagic {
+	if isJKS(store) {
 		return jksCertificates(store)
 	}
 	if n := iterations(store); n > maxIterations {
@@ -122,6 +151,37 @@ const (
 	jksCertificate = 2
 )
 
+func isJKS(store []byte) bool { return len(store) >= 4 && binary.BigEndian.Uint32(store) == jksMagic }
+
+// addToJKS adds entries to a JKS file that jksCertificates has read.
+func addToJKS(store []byte, entries []pkcs12.TrustStoreEntry) []byte {
+	out := bytes.Clone(store[:len(store)-sha1.Size])
+	version, count := out[4:8], out[8:12]
+	binary.BigEndian.PutUint32(count, binary.BigEndian.Uint32(count)+uint32(len(entries)))
+	text := func(s string) { out = append(binary.BigEndian.AppendUint16(out, uint16(len(s))), s...) }
+	for _, e := range entries {
+		out = binary.BigEndian.AppendUint32(out, jksCertificate)
+		text("aileron-" + e.FriendlyName)
+		out = binary.BigEndian.AppendUint64(out, uint64(e.Cert.NotBefore.UnixMilli()))
+		if binary.BigEndian.Uint32(version) == 2 {
+			text("X.509")
+		}
+		out = append(binary.BigEndian.AppendUint32(out, uint32(len(e.Cert.Raw))), e.Cert.Raw...)
+	}
+	return jksDigest(out).Sum(out)
+}
+
+// jksDigest returns the digest of everything before it in a JKS file.
+func jksDigest(body []byte) hash.Hash {
+	digest := sha1.New() //nolint:gosec // see the import
+	for _, unit := range utf16.Encode([]rune(javaPassword)) {
+		digest.Write(binary.BigEndian.AppendUint16(nil, unit))
+	}
+	digest.Write([]byte("Mighty Aphrodite"))
+	digest.Write(body)
+	return digest
+}
+
 // jksCertificates returns the trusted certificates of a JKS file (version 1 or 2),
 // whose last 20 bytes are a digest of the password and everything before. It skips
 // keys, which a trust store does not need.
@@ -130,13 +190,7 @@ func jksCertificates(store []byte) ([][]byte, error) {
 		return nil, errors.New("it is cut off")
 	}
 	body, sum := store[:len(store)-sha1.Size], store[len(store)-sha1.Size:]
-	digest := sha1.New() //nolint:gosec // see the import
-	for _, unit := range utf16.Encode([]rune(javaPassword)) {
-		digest.Write(binary.BigEndian.AppendUint16(nil, unit))
-	}
-	digest.Write([]byte("Mighty Aphrodite"))
-	digest.Write(body)
-	if subtle.ConstantTimeCompare(digest.Sum(nil), sum) != 1 {
+	if subtle.ConstantTimeCompare(jksDigest(body).Sum(nil), sum) != 1 {
 		return nil, errors.New("its digest is wrong: it is damaged, or its password is not changeit")
 	}
 	return jksEntries(body[4:])

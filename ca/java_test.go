@@ -2,6 +2,7 @@ package ca
 
 import (
 	"bytes"
+	"crypto/sha1" //nolint:gosec // the format's own digest
 	"crypto/x509"
 	"encoding/asn1"
 	"encoding/pem"
@@ -49,6 +50,44 @@ func TestTheRootsOfJavasOwnStoresAreRead(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A JVM reads its cacerts without a password, with which alone a PKCS#12 file may have its certificates.
+func TestARootIsAddedToAJavaStore(t *testing.T) {
+	root := newTest(t, Options{}).RootPEM()
+	bare := must.Get(AddToJavaStore(keytoolStore(t, "changeit.p12"), root))(t)
+	for name, store := range map[string][]byte{
+		"JKS": keytoolStore(t, "changeit.jks"), "PKCS12": keytoolStore(t, "changeit.p12"), "passwordless": bare,
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := must.Get(AddToJavaStore(store, root))(t)
+			want := string(must.Get(JavaRoots(store))(t))
+			if !strings.Contains(want, string(root)) {
+				want += string(root)
+			}
+			if roots := must.Get(JavaRoots(got))(t); string(roots) != want {
+				t.Errorf("it has\n%s\nwant\n%s", roots, want)
+			}
+			entries := len(store) - sha1.Size
+			if isJKS(store) != isJKS(got) || isJKS(got) && !bytes.Equal(got[12:entries], store[12:entries]) {
+				t.Errorf("the file is no longer what it was: %x", got)
+			}
+			if _, err := pkcs12.DecodeTrustStore(got, ""); err != nil && !isJKS(got) {
+				t.Errorf("without a password: %v", err)
+			}
+		})
+	}
+	jks := keytoolStore(t, "changeit.jks")
+	body := bytes.Clone(jks[:len(jks)-sha1.Size])
+	body = append(body, body[12:]...) // entries that are not counted
+	for name, store := range map[string][]byte{
+		"no store": []byte("no store"), "another password": keytoolStore(t, "other.jks"),
+		"something behind its entries": jksDigest(body).Sum(body),
+	} {
+		if got, err := AddToJavaStore(store, root); err == nil {
+			t.Errorf("%s: AddToJavaStore = %d bytes", name, len(got))
+		}
 	}
 }
 
@@ -129,8 +168,9 @@ func TestABundleThatCannotBeAddedToIsRecognised(t *testing.T) {
 func FuzzJavaRoots(f *testing.F) {
 	f.Add([]byte{0xFE, 0xED, 0xFE, 0xED, 0, 0, 0, 2, 0xFF, 0xFF, 0xFF, 0xFF})
 	f.Add([]byte("0\x80"))
+	root := []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
 	f.Fuzz(func(_ *testing.T, store []byte) {
-		_, _ = JavaRoots(store)
+		_, _ = AddToJavaStore(store, root)
 		if len(store) > 12 { // past the digest
 			_, _ = jksEntries(store)
 		}

@@ -27,7 +27,7 @@ func specOf(t *testing.T, kind string, b sandbox.Box) sandbox.Spec {
 func TestASandboxIsPreparedAndThenRun(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, e *sandbox.Engine) {
-		b, out, errs := box(t, idleGateway, "sh", "-c", "cat /etc/aileron/from; cat /etc/aileron/given; exit 4")
+		b, out, errs := box(t, idleGateway, "sh", "-c", "cat /etc/aileron/from; cat /etc/aileron/given; echo $FOUND; exit 4")
 		s := specOf(t, e.Kind(), b)
 		s.Limit = func(machine engine.Limits) engine.Limits {
 			if machine.Memory < 1<<20 || machine.CPUs < 1 {
@@ -42,14 +42,14 @@ func TestASandboxIsPreparedAndThenRun(t *testing.T) {
 		}
 		b.Unenforced = func(limits []string) { unenforced(t, limits) }
 		b.Files = []sandbox.File{{Path: "/etc/aileron/given", Mode: 0o644, Data: []byte("given\n")}}
-		b.Trust = func(image *sandbox.ImageFS) ([]sandbox.File, error) {
+		b.Trust = func(image *sandbox.ImageFS) ([]sandbox.File, []string, error) {
 			release, err := fs.ReadFile(image, "etc/os-release")
 			first, _, _ := strings.Cut(string(release), "\n")
-			return []sandbox.File{{Path: "/etc/aileron/from", Mode: 0o644, Data: []byte(first + "\n")}}, err
+			return []sandbox.File{{Path: "/etc/aileron/from", Mode: 0o644, Data: []byte(first + "\n")}}, []string{"FOUND=5"}, err
 		}
 		code, err := p.Run(t.Context(), b.Uplink)
 		if err != nil || code != 4 ||
-			!strings.Contains(out.String(), "Debian") || !strings.HasSuffix(out.String(), "\ngiven\n") {
+			!strings.Contains(out.String(), "Debian") || !strings.HasSuffix(out.String(), "\ngiven\n5\n") {
 			t.Errorf("Run = %d, %v: %q %q", code, err, out, errs)
 		}
 	})
@@ -63,7 +63,7 @@ func TestAnImageThatIsNotTrustedIsNotRun(t *testing.T) {
 		p := must.Get(sandbox.Prepare(t.Context(), specOf(t, e.Kind(), b)))(t)
 		defer p.Close()
 		refused := errors.New("no room for a certificate")
-		b.Trust = func(*sandbox.ImageFS) ([]sandbox.File, error) { return nil, refused }
+		b.Trust = func(*sandbox.ImageFS) ([]sandbox.File, []string, error) { return nil, nil, refused }
 		if code, err := p.Run(t.Context(), b.Uplink); code != 1 || !errors.Is(err, refused) || out.Len() > 0 {
 			t.Errorf("Run = %d, %v: %q", code, err, out)
 		}

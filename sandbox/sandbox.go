@@ -173,10 +173,10 @@ type Uplink struct {
 	Defaults []string // variables that the command gets unless the image sets them
 	AppendTo []string // names of Env: ours is appended to the image's own value, after a space
 	Files    []File   // put into the sandbox before its command starts
-	// Trust, when set, returns more of them: those by which the image's programs
+	// Trust, when set, returns more of Files and of Env: those by which the image's programs
 	// trust the proxy. It is called while the gateway's container is made, and before
 	// that of the command.
-	Trust func(image *ImageFS) ([]File, error)
+	Trust func(image *ImageFS) (files []File, env []string, err error)
 	// Trees, when set, returns directories of files for the sandbox to read, and not to change. It is called after Trust.
 	Trees func() []Tree
 	// Protect, when set, copies places of the project into dir, a new path. The
@@ -251,12 +251,12 @@ func (e *Engine) addFiles(ctx context.Context, b *box) error {
 		if err != nil {
 			return err
 		}
-		files, err := b.Trust(image)
+		files, env, err := b.Trust(image)
 		image.Close()
 		if err != nil {
 			return err
 		}
-		b.Files = append(b.Files, files...)
+		b.Files, b.Env = append(b.Files, files...), append(b.Env, env...)
 	}
 	if b.Trees != nil {
 		b.trees = b.Trees()

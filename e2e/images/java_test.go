@@ -1,6 +1,7 @@
 package images
 
 import (
+	"crypto/x509"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,8 +14,8 @@ import (
 	"github.com/ALRubinger/aileron/e2e/recipes"
 )
 
-// Of the Javas that an image's PATH names seven are looked at: in "javas" the
-// seventh has the root, and what those behind it have is no store.
+// Of the Javas that an image's PATH names eight are looked at: in "javas" the
+// seventh has the root, and what those behind the eighth have is no store.
 func TestJavaTrustsWhatItDidAndTheSession(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
@@ -32,20 +33,37 @@ func TestJavaTrustsWhatItDidAndTheSession(t *testing.T) {
 func trustsItsOwn(t *testing.T, engine, image string) {
 	t.Helper()
 	p := newPerson(t, engine)
-	r := p.box(ref(image), nil, script("cp /etc/aileron/proxy/trust.p12 ."))
+	// With all Javas in place, none needs an option, which it would print.
+	at, wantOptions := "/opt/jdk/lib/security/cacerts", ""
+	if image == "javas" {
+		at, wantOptions = "/opt/java7/lib/security/cacerts", "-Djavax.net.ssl.trustStore=/etc/aileron/proxy/trust.p12"
+	}
+	r := p.box(ref(image), nil, script("cp /etc/aileron/proxy/trust.p12 .; cp "+at+
+		` cacerts; echo "Java: $JAVA_TOOL_OPTIONS"`))
 	p.works(r)
+	_, options, _ := strings.Cut(r.out, "\nJava: ")
+	if options, _, _ = strings.Cut(strings.TrimSpace(options), " "); options != wantOptions {
+		t.Errorf("Java gets the options %q, want %q, in %s", options, wantOptions, r.out)
+	}
 	if r.err != "" {
 		t.Errorf("it says %q", r.err)
 	}
-	store := must.Get(os.ReadFile(filepath.Join(p.project, "trust.p12")))(t)
-	roots := must.Get(pkcs12.DecodeTrustStore(store, "changeit"))(t)
+	for name, password := range map[string]string{"trust.p12": "changeit", "cacerts": ""} {
+		store := must.Get(os.ReadFile(filepath.Join(p.project, name)))(t)
+		holdsBoth(t, name, must.Get(pkcs12.DecodeTrustStore(store, password))(t))
+	}
+}
+
+// holdsBoth wants the image's root and the session's in a store, and no other.
+func holdsBoth(t *testing.T, store string, roots []*x509.Certificate) {
+	t.Helper()
 	var names []string
 	for _, c := range roots {
 		names = append(names, c.Subject.CommonName)
 	}
 	if len(names) != 2 || !slices.Contains(names, recipes.OwnRoot) ||
 		!slices.ContainsFunc(names, func(n string) bool { return strings.Contains(strings.ToLower(n), "aileron") }) {
-		t.Errorf("Java trusts %q, want its own root and the session's", names)
+		t.Errorf("Java's %s has %q, want its own root and the session's", store, names)
 	}
 }
 

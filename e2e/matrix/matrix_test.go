@@ -45,7 +45,7 @@ type cell struct {
 	SHA256                 string
 	Seconds                float64
 	Way                    string // proxy, redirected: what the client connected to
-	Words                  string // what it said, when it failed
+	Words                  string // what it said, when it failed, or a JVM printed options
 
 	trouble string // what is wrong with it; "" for nothing
 }
@@ -198,6 +198,8 @@ func (p *person) judge(c cell, rows map[string]int) string {
 	switch {
 	case c.Code != 0:
 		return fmt.Sprintf("exit %d: %s", c.Code, c.Words)
+	case c.Words != "":
+		return fmt.Sprintf("it gets options, which scripts do not expect: %s", c.Words)
 	case c.Bytes != want.bytes || c.SHA256 != want.sha:
 		return fmt.Sprintf("%d bytes came, with the SHA-256 %s; want %d, %s", c.Bytes, c.SHA256, want.bytes, want.sha)
 	case c.Mode == "without" && strings.Contains(c.Way, "proxy"):

@@ -105,7 +105,7 @@ RUN mkdir -p /etc/firefox/policies && echo '{"policies": {"DisableTelemetry": tr
 	// More Javas than are looked at, the last of them without a store.
 	"javas": `FROM PARTS
 COPY cacerts /opt/java7/lib/security/cacerts
-RUN for n in 8 9 10 11 12; do mkdir -p /opt/java$n/lib/security && echo no store >/opt/java$n/lib/security/cacerts; done
+RUN for n in 9 10 11 12; do mkdir -p /opt/java$n/lib/security && echo no store >/opt/java$n/lib/security/cacerts; done
 ENV PATH=/opt/java1/bin:/opt/java2/bin:/opt/java3/bin:/opt/java4/bin:/opt/java5/bin:/opt/java6/bin:/opt/java7/bin:` +
 		`/opt/java8/bin:/opt/java9/bin:/opt/java10/bin:/opt/java11/bin:/opt/java12/bin:/usr/local/bin:/usr/bin:/bin
 `,

@@ -44,9 +44,8 @@ func CheckVariable(text string) error {
 
 // sessionVariables returns the names of the variables by which programs use and trust the proxy.
 func sessionVariables() []string {
-	var names []string
-	for _, pair := range (trust.Environment{Proxy: "p", NoProxy: []string{"n"}, CA: "c", Bundle: "b", JavaStore: "j"}).
-		Variables() {
+	names := []string{trust.JavaVariable}
+	for _, pair := range (trust.Environment{Proxy: "p", NoProxy: []string{"n"}, CA: "c", Bundle: "b"}).Variables() {
 		name, _, _ := strings.Cut(pair, "=")
 		names = append(names, name)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/terminal"
+	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
@@ -265,7 +266,7 @@ func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
 		Env: append(m.environment(b.session, b.prepared.Engine.Kind(), b.prepared.Image, b.Unattended),
 			env...),
 		Defaults: []string{"LANG=C.UTF-8", "GIT_CONFIG_SYSTEM=" + gitConfigFile},
-		AppendTo: append(appendTo, "JAVA_TOOL_OPTIONS"),
+		AppendTo: append(appendTo, trust.JavaVariable),
 		Stdin:    b.Stdin, Stdout: b.Stdout, Stderr: b.Stderr,
 		TTY: b.hasTerminal(), Terminal: b.noteTerminal,
 		Signals: b.signals.forward, Starting: b.signals.started, Began: b.noteBegan,
@@ -292,12 +293,16 @@ func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
 	}
 	if m.kind != unmediated {
 		u.Trees = func() []sandbox.Tree { return []sandbox.Tree{b.tree} }
-		u.Trust = func(image *sandbox.ImageFS) ([]sandbox.File, error) {
+		u.Trust = func(image *sandbox.ImageFS) (files []sandbox.File, env []string, err error) {
 			described, err := b.descriptions(image)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
-			return trustFiles(image, b.prepared.Image, b.session.RootPEM(), described, b.Log)
+			files, javaInPlace, err := trustFiles(image, b.prepared.Image, b.session.RootPEM(), described, b.Log)
+			if !javaInPlace {
+				env = []string{trust.JavaVariable + "=" + m.clients().JavaOptions()}
+			}
+			return files, env, err
 		}
 	}
 	return u

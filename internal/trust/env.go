@@ -11,7 +11,7 @@ type Environment struct {
 	NoProxy   []string // hosts that are reached without it
 	CA        string   // the file of the root alone
 	Bundle    string   // the file of all roots
-	JavaStore string   // the file of all roots for Java; empty: nothing is set for Java
+	JavaStore string   // the file of all roots for Java; "" is none
 }
 
 // Variables returns the environment that makes clients use the proxy and trust
@@ -38,11 +38,12 @@ func (e Environment) Variables() []string {
 	set(e.CA, "NODE_EXTRA_CA_CERTS", "DENO_CERT")
 	set("1", "NODE_USE_ENV_PROXY", "UV_SYSTEM_CERTS")
 	set("mozilla,system", "DENO_TLS_CA_STORE")
-	if e.JavaStore != "" {
-		set(e.JavaOptions(), "JAVA_TOOL_OPTIONS")
-	}
 	return env
 }
+
+// JavaVariable is the variable from which every JVM takes options, and prints them to its standard error. It is for
+// images whose Javas do not have the root in their own stores: see [Installed].
+const JavaVariable = "JAVA_TOOL_OPTIONS"
 
 // JavaOptions returns the system properties for a JVM, which reads no variables
 // of proxies and roots; "" without a store.

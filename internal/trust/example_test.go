@@ -21,11 +21,11 @@ func ExampleInstall() {
 		"etc/ssl/certs":                   {Mode: fs.ModeSymlink | 0o777, Data: []byte("../pki/tls/certs")},
 		"etc/pki/tls/certs/ca-bundle.crt": {Data: session.RootPEM()},
 	}
-	files, err := trust.Install(image, session.RootPEM(), trust.Options{})
+	installed, err := trust.Install(image, session.RootPEM(), trust.Options{})
 	if err != nil {
 		panic(err)
 	}
-	for _, f := range files {
+	for _, f := range installed.Files {
 		if !f.Mode.IsDir() && path.Ext(f.Path) != ".0" { // a hash link, of another name in each session
 			fmt.Println(f.Path)
 		}

@@ -3,10 +3,10 @@
 // container before it starts, and with environment variables for programs that
 // look in no common place.
 //
-//	files, err := trust.Install(image, root, trust.Options{Getenv: image.Getenv})
+//	installed, err := trust.Install(image, root, trust.Options{Getenv: image.Getenv})
 //	env := trust.Environment{Proxy: "http://127.0.0.1:3128", CA: trust.CAFile, Bundle: trust.BundleFile}
 //
-// [Install] reads the image and changes nothing. It returns the files, each with
+// [Install] reads the image and changes nothing. [Installed] has the files, each with
 // the path that the image's links lead to, so that a distribution's own links
 // stay. docs/trust.md lists them, and which client reads which. If the image
 // cannot be made to trust the root, the error is an [Error] with the file that
@@ -69,9 +69,17 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Install returns the files that make an image trust a root, which is in PEM. The
+// Installed is what makes the clients of an image trust a root.
+type Installed struct {
+	Files []File
+	// JavaInPlace reports that the stores of the image's Javas are among Files. Otherwise a JVM finds the root by
+	// [Environment.JavaOptions] alone.
+	JavaInPlace bool
+}
+
+// Install returns what makes an image trust a root, which is in PEM. The
 // error is an [Error] if a file of the image stands in the way.
-func Install(image fs.ReadLinkFS, root []byte, o Options) ([]File, error) {
+func Install(image fs.ReadLinkFS, root []byte, o Options) (Installed, error) {
 	if o.Getenv == nil {
 		o.Getenv = func(string) string { return "" }
 	}
@@ -94,7 +102,7 @@ func Install(image fs.ReadLinkFS, root []byte, o Options) ([]File, error) {
 	for _, f := range o.Extra {
 		in.putFile(f.Path, f.Mode, f.Data)
 	}
-	return in.files, in.err
+	return Installed{in.files, in.javaInPlace}, in.err
 }
 
 // installer collects the files for an image. After the first error its methods
@@ -106,6 +114,8 @@ type installer struct {
 	taken   map[string]bool // paths of files
 	files   []File
 	err     error
+
+	javaInPlace bool
 }
 
 // apt configures apt, where there is one, to work in a sandbox.

@@ -200,11 +200,11 @@ func TestTheZeroOptionsWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	image := w.image("etc/ssl/cert.pem", "etc/firefox/policies/policies.json = {")
-	files, err := trust.Install(image, w.session, trust.Options{})
-	if err != nil || len(files) == 0 {
-		t.Errorf("Install = %v, %v", files, err)
+	got, err := trust.Install(image, w.session, trust.Options{})
+	if err != nil || len(got.Files) == 0 {
+		t.Errorf("Install = %v, %v", got, err)
 	}
-	if files, err := trust.Install(image, []byte("no root"), trust.Options{}); err == nil {
-		t.Errorf("without a root: %d files", len(files))
+	if got, err := trust.Install(image, []byte("no root"), trust.Options{}); err == nil {
+		t.Errorf("without a root: %d files", len(got.Files))
 	}
 }

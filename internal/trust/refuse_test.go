@@ -58,10 +58,10 @@ func TestAnImageThatStandsInTheWayIsRefused(t *testing.T) {
 					f.Mode, f.Data = fs.ModeDevice|0o600, nil
 				}
 			}
-			files, err := trust.Install(image, w.session, w.options)
+			got, err := trust.Install(image, w.session, w.options)
 			var refused *trust.Error
 			if !errors.As(err, &refused) || refused.File != c.file || !strings.Contains(refused.Cause.Error(), c.cause) {
-				t.Fatalf("Install = %d files, %v; want that %s is refused: %s", len(files), err, c.file, c.cause)
+				t.Fatalf("Install = %d files, %v; want that %s is refused: %s", len(got.Files), err, c.file, c.cause)
 			}
 			if refused.ErrorClass() != "invalid_request" || refused.ErrorReason() != "preflight_failed" {
 				t.Errorf("class %s, reason %s", refused.ErrorClass(), refused.ErrorReason())

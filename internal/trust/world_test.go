@@ -20,6 +20,7 @@ type world struct {
 	own, java, host, session []byte
 	log                      bytes.Buffer
 	options                  trust.Options
+	javaInPlace              bool // of the last install
 }
 
 func newWorld(t *testing.T) *world {
@@ -62,12 +63,13 @@ func (w *world) image(lines ...string) fstest.MapFS {
 // install installs the session's root, and checks what holds for all images.
 func (w *world) install(t *testing.T, image fstest.MapFS) map[string]string {
 	t.Helper()
-	files, err := trust.Install(image, w.session, w.options)
+	installed, err := trust.Install(image, w.session, w.options)
 	if err != nil {
 		t.Fatalf("Install: %v", err)
 	}
 	put := map[string]string{}
-	for _, f := range files {
+	w.javaInPlace = installed.JavaInPlace
+	for _, f := range installed.Files {
 		if _, twice := put[f.Path]; twice {
 			t.Errorf("%s is put twice", f.Path)
 		}

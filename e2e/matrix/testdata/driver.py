@@ -167,8 +167,6 @@ def environment(mode, home):
         for name in list(env):  # clients' own, which files of a project do not override
             if re.match(r"(p?npm_config_(https_proxy|noproxy)|CARGO_HTTP_PROXY)$", name, re.I):
                 env.pop(name)
-        kept = [o for o in env.get("JAVA_TOOL_OPTIONS", "").split() if not re.match(r"-Dhttps?\.(proxy|nonProxy)", o)]
-        env["JAVA_TOOL_OPTIONS"] = " ".join(kept)
     return env
 
 
@@ -230,9 +228,7 @@ def stream(cmd, env, cwd, limit, ack, ways):
     finally:
         signal.alarm(0)
     words.seek(0)
-    text = words.read().decode(errors="replace")
-    text = "\n".join(l for l in text.splitlines() if not l.startswith("Picked up JAVA_TOOL_OPTIONS"))
-    text = text.strip()
+    text = words.read().decode(errors="replace").strip()
     if len(text) > 900:  # what failed is at one end or the other: a Java trace begins with it
         text = text[:500] + " … " + text[-400:]
     return p.returncode, size, out.hexdigest(), text
@@ -272,7 +268,7 @@ def run(at, client, transfer, mode):
             code, words = 1, f"{e}\n{words}"
     shutil.rmtree(work, ignore_errors=True)
     print(json.dumps({"at": at, "client": client, "mode": mode, "transfer": transfer, "code": code, "bytes": size, "sha256": sha,
-                      "seconds": round(seconds, 3), "way": "+".join(sorted(ways.seen)), "words": "" if code == 0 else words}), flush=True)
+                      "seconds": round(seconds, 3), "way": "+".join(sorted(ways.seen)), "words": "" if code == 0 and "Picked up" not in words else words}), flush=True)
 
 
 def alarm(*_):
