@@ -121,18 +121,20 @@ func (x *Exchange) Question() Question {
 }
 
 // Decided keeps the decision. From here on the row names the operation, if the
-// request is one.
+// request is one, and the whole path of what is sent.
 func (x *Exchange) Decided(d Decision) {
 	x.decision, x.target, x.match = d, d.Target, d.Match
+	switch {
+	case d.Verdict == Allow, d.Verdict == Passthrough:
+		x.row.Path = wholePath(d.Target.Path)
+	case d.Match.Operation != nil && wire.IsPlain(d.Target.Path):
+		x.row.Path = cmp.Or(d.Target.Path, x.row.Path)
+	}
 	if d.Match.Operation == nil {
 		return
 	}
 	x.row.Event = audit.EventProxyRejected
 	x.names(d.Match.Operation)
-	x.row.Path = cmp.Or(d.Target.Path, x.row.Path)
-	if !wire.IsPlain(x.row.Path) {
-		x.row.Path = plainPath(x.row.Path)
-	}
 	x.pathFields()
 }
 

@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/ALRubinger/aileron/internal/hostport"
+	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -185,6 +187,22 @@ func plainPath(raw string) string {
 		}
 	}
 	return raw[:min(len(raw), maxPath)]
+}
+
+// wholePath returns an allowed target's path for the audit row: what is not plain ASCII in it is escaped.
+func wholePath(path string) string {
+	if wire.IsPlain(path) {
+		return path
+	}
+	var b strings.Builder
+	for _, c := range []byte(path) {
+		if c >= 0x7f {
+			fmt.Fprintf(&b, "%%%02X", c)
+			continue
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
 }
 
 // Authority is the one host and port of an exchange. It is made once, from
