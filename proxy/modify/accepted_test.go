@@ -5,11 +5,13 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestTheManualListsTheAcceptedFields(t *testing.T) {
 	manual, err := os.ReadFile("../../docs/connectors.md")
-	must(t, err)
+	must.Do(t, err)
 	for _, g := range acceptedFields {
 		row := regexp.MustCompile(`(?m)^\| ` + g.what + ` \| ([^|]*) \|`).FindStringSubmatch(string(manual))
 		if row == nil {

@@ -5,24 +5,18 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
 )
 
 const testSecret = "sk-live-0123456789abcdef"
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Fields and query names that a client may not send are gone before the
 // credential comes, so its own step is tried by itself.
 func TestACredentialReplacesWhatIsInItsSlot(t *testing.T) {
 	secret, err := vault.NewSecret([]byte(testSecret))
-	must(t, err)
+	must.Do(t, err)
 	credential := vault.Credential{Secret: secret, Username: "user"}
 	for name, c := range map[string]struct {
 		how   spec.Injection
@@ -37,9 +31,9 @@ func TestACredentialReplacesWhatIsInItsSlot(t *testing.T) {
 			"Authorization", "Basic " + basic("user", testSecret)},
 	} {
 		r, err := http.NewRequest(http.MethodGet, "https://api.good.example/", nil)
-		must(t, err)
+		must.Do(t, err)
 		r.Header[c.field] = []string{"Bearer ATTACKER", "Basic ATTACKER"}
-		must(t, NewInjectCredential(&spec.Operation{Injection: &c.how}, credential).ModifyRequest(r))
+		must.Do(t, NewInjectCredential(&spec.Operation{Injection: &c.how}, credential).ModifyRequest(r))
 		if got := r.Header[c.field]; len(got) != 1 || got[0] != c.want {
 			t.Errorf("%s: %d values of %s, want the credential alone", name, len(got), c.field)
 		}
@@ -64,7 +58,7 @@ func TestTheNameOfAQueryCredentialIsTheCredentialsAlone(t *testing.T) {
 		"signature=A": "signature=A", "x=Sig_Nature": "x=Sig_Nature",
 	} {
 		r := &http.Request{URL: &url.URL{RawQuery: query}}
-		must(t, StripQueryCredentials{Operation: op}.ModifyRequest(r))
+		must.Do(t, StripQueryCredentials{Operation: op}.ModifyRequest(r))
 		if r.URL.RawQuery != want {
 			t.Errorf("of %q %q is left, want %q", query, r.URL.RawQuery, want)
 		}

@@ -67,6 +67,9 @@ func (m *RejectPacked) ModifyResponse(res *http.Response) error {
 		m.wait = m.StreamWait
 	}
 	m.body.Reset(body, res.ContentLength, judge)
+	if isText(media) {
+		m.body.ExpectText()
+	}
 	m.looks, res.Body = true, &m.body
 	return nil
 }
@@ -114,6 +117,23 @@ func bodiless(method string, res *http.Response) bool {
 func mediaType(h http.Header) string {
 	media, _, _ := strings.Cut(h.Get("Content-Type"), ";")
 	return strings.ToLower(strings.TrimSpace(media))
+}
+
+// isText reports whether a media type is one of text, whatever it says.
+func isText(media string) bool {
+	kind, sub, _ := strings.Cut(media, "/")
+	if _, suffix, ok := strings.Cut(sub, "+"); ok {
+		sub = suffix
+	}
+	if kind == "text" {
+		return true
+	}
+	switch sub {
+	case "json", "x-ndjson", "ndjson", "json-seq", "jsonl", "xml", "javascript", "x-javascript", "ecmascript", "graphql",
+		"x-www-form-urlencoded", "yaml", "x-yaml", "toml", "sql", "x-sh":
+		return kind == "application"
+	}
+	return false
 }
 
 const grpcWebText = "application/grpc-web-text" // whose envelopes are in base64

@@ -17,6 +17,8 @@ type Body struct {
 	src    io.ReadCloser
 	judge  Judge // nil: only what src itself refuses counts
 	length int64 // -1: not known
+	text   bool  // its type names text
+	wide   rhythm
 
 	head    []byte          // read ahead and not returned yet
 	buf     *[headSize]byte // what head is a part of; nil: there is none
@@ -149,7 +151,9 @@ func (b *Body) look() {
 	final := b.err != nil || len(b.head) == cap(b.head) || int64(len(b.head)) == b.length
 	format, more := Format(""), !final
 	if b.judge != nil {
-		format, more = Sniff(b.head, final)
+		if format, more = Sniff(b.head, final); format == "" && !more && b.text {
+			format, more = b.asText(final)
+		}
 	} else if len(b.head) > 0 {
 		more = false
 	}
@@ -162,6 +166,19 @@ func (b *Body) look() {
 	if isRefusal(b.err) {
 		b.refused = b.err
 	}
+}
+
+// asText is Sniff for what should be text.
+func (b *Body) asText(final bool) (f Format, more bool) {
+	b.wide = rhythm{}
+	if f = b.wide.look(b.head); f != "" {
+		return f, false
+	}
+	is, more := noText(b.head, final)
+	if is {
+		f = Binary
+	}
+	return f, more
 }
 
 func isRefusal(err error) bool {
@@ -198,7 +215,15 @@ func (b *Body) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
-	return b.src.Read(p)
+	n, err := b.src.Read(p)
+	if b.text && b.judge != nil {
+		if format := b.wide.look(p[:n]); format != "" {
+			if b.refused = b.judge(format); b.refused != nil {
+				return 0, b.refused
+			}
+		}
+	}
+	return n, err
 }
 
 // Close closes src and waits for what reads ahead.

@@ -6,8 +6,9 @@
 // so that a response can be rejected before any of it is sent. [Parts] checks each
 // part of a multipart body, [Messages] each message of a gRPC body, to the end.
 //
-// Formats without a magic number are not recognised: Brotli, LZ4 blocks, raw DEFLATE
-// that is shorter than 64 bytes, encrypted data.
+// Formats without a magic number are not recognised, Brotli, LZ4 blocks, raw DEFLATE
+// that is shorter than 64 bytes, encrypted data, unless the body's type names text
+// ([Body.ExpectText]).
 package opaque
 
 import "bytes"

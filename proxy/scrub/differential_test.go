@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base32"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"html"
 	"io"
@@ -198,7 +199,7 @@ func (c *sample) place() {
 // form writes a secret in one of the forms of spell, or in one that combines some of them.
 func (c *sample) form(secret string) (form string, slack int, name string) {
 	r := c.r
-	switch r.IntN(12) {
+	switch r.IntN(13) {
 	case 0: // an upper-case or lower-case echo of an escaped secret
 		if r.IntN(3) == 0 {
 			return strings.ToUpper(html.EscapeString(secret)), 0, "HTML, in upper case"
@@ -213,6 +214,10 @@ func (c *sample) form(secret string) (form string, slack int, name string) {
 		form = base64.StdEncoding.EncodeToString([]byte("user:" + secret))
 		return each(r, form, []func(*rand.Rand, byte, bool) string{percents, jsons, entitiesOf}[r.IntN(3)]), 7 * 10,
 			"base64 with a user, escaped"
+	case 3:
+		form = hex.EncodeToString([]byte(secret))
+		return each(r, form, []func(*rand.Rand, byte, bool) string{percents, jsons, entitiesOf}[r.IntN(3)]), 0,
+			"hexadecimal, escaped"
 	}
 	return spell(r, secret)
 }

@@ -80,6 +80,14 @@ func spellings(s string) map[string]string {
 	forms["numbers"], forms["numbers without blanks"] = strings.Join(decimals, ", "), strings.Join(decimals, ",")
 	forms["numbers in lines"] = strings.Join(decimals, ",\n    ")
 	forms["braces"], forms["percent u"] = braces.String(), percentU.String()
+	for name, format := range map[string]string{
+		"unicode": `\u%04x`, "percent": "%%%02X", "entities": "&#%d;", "quoted": "=%02X"} {
+		var escaped strings.Builder
+		for _, c := range []byte(digits) {
+			fmt.Fprintf(&escaped, format, c)
+		}
+		forms["hex in "+name] = escaped.String()
+	}
 	forms["lower"], forms["UPPER"] = strings.ToLower(s), strings.ToUpper(s)
 	forms["lower base64"] = strings.ToLower(std)
 	forms["base32"], forms["base32 lower"] = base32.StdEncoding.EncodeToString([]byte(s)),

@@ -115,6 +115,7 @@ func (s *Scanner) unescapeTail(data []byte, t *tail) *view {
 		}
 		s.match(&s.onceView, &set.text, t)
 		s.match(&s.onceView, &set.base64, t)
+		s.match(&s.onceView, &set.hex, t)
 		inner := familiesIn(s.onceView.symbols)
 		for _, g := range combinations {
 			if !g.among(inner) {
@@ -125,12 +126,14 @@ func (s *Scanner) unescapeTail(data []byte, t *tail) *view {
 			}
 			s.match(&s.twiceView, &set.text, t)
 			s.match(&s.twiceView, &set.base64, t)
+			s.match(&s.twiceView, &set.hex, t)
 		}
 	}
 	if bytes.IndexByte(data, '=') >= 0 {
 		if s.qpView.quoted(&s.raws); s.qpView.undone || s.qpView.cut < s.raws.cut {
 			s.match(&s.qpView, &set.text, t)
 			s.match(&s.qpView, &set.base64, t)
+			s.match(&s.qpView, &set.hex, t)
 		}
 	}
 	if outer == 0 {

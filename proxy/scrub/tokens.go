@@ -60,7 +60,7 @@ func (s *Scanner) searchLayers(from int, layers ...*layer) {
 }
 
 // searchCoded searches the symbols of the last of some layers, the first of which decodes
-// data[from:], for base64 and base32.
+// data[from:], for base64, base32 and hexadecimal.
 func (s *Scanner) searchCoded(from int, symbols []byte, layers []*layer) {
 	set := s.set
 	if at, _ := set.coded.next(symbols, 0, 0); at == len(symbols) {
@@ -68,6 +68,7 @@ func (s *Scanner) searchCoded(from int, symbols []byte, layers []*layer) {
 	}
 	s.searchHits(from, &set.base64, symbols, layers)
 	s.searchHits(from, &set.base32, symbols, layers)
+	s.searchHits(from, &set.hex, symbols, layers)
 }
 
 // searchHits records what p finds in the symbols of the last of some layers.

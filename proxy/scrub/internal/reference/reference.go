@@ -16,7 +16,8 @@ type way struct {
 	name    string
 	reading reading
 	in      alphabet
-	inLines bool // white space was removed
+	may     alphabet // what need not be found in it
+	inLines bool     // white space was removed
 }
 
 // alphabet is a set of kinds of encodings.
@@ -44,23 +45,24 @@ func ways(text string) []way {
 			continue
 		}
 		once := raw.decoded(outer.parse)
-		all = append(all, way{name: outer.name, reading: once, in: asText | asBase64})
+		all = append(all, way{name: outer.name, reading: once, in: asText | asBase64, may: asHex})
 		for _, inner := range escapes {
 			if !once.hasAny(inner.first) {
 				continue
 			}
 			twice := once.decoded(inner.parse)
-			all = append(all, way{name: inner.name + " in " + outer.name, reading: twice, in: asText | asBase64})
+			all = append(all, way{name: inner.name + " in " + outer.name, reading: twice, in: asText | asBase64, may: asHex})
 		}
-		if outer.name == "any" {
+		if outer.name == "any" { // a digit that looks like a part of another escape tells half a byte
+			all = append(all, way{name: "hexadecimal in any", reading: once, in: asHex})
 			undone = append(undone, way{name: "any", reading: once})
 		}
 	}
 	if strings.Contains(text, "=") {
-		all = append(all, way{name: "quoted-printable", reading: raw.quotedPrintable(), in: asText | asBase64})
+		all = append(all, way{name: "quoted-printable", reading: raw.quotedPrintable(), in: asText | asBase64 | asHex})
 	}
 	for _, u := range undone {
-		all = append(all, way{"joined " + u.name, u.reading.joined(), asBase64 | asBase32, true},
+		all = append(all, way{"joined " + u.name, u.reading.joined(), asBase64 | asBase32, 0, true},
 			way{name: "hexadecimal " + u.name, reading: u.reading.hexDigits(), in: asHex},
 			way{name: "numbers " + u.name, reading: u.reading.numbers(), in: asText})
 	}
@@ -158,7 +160,7 @@ func (f *Search) Judge(text string) Verdict {
 				}
 				at, ok := w.reading.match(i, p.symbols[p.from:p.to])
 				switch {
-				case p.in&w.in == 0 || !ok:
+				case !ok || p.in&w.in == 0 && (p.has || p.in&w.may == 0):
 				case !p.has:
 					mark(v.May, i, w.reading[at[len(at)-1]].end)
 				default:

@@ -1,0 +1,189 @@
+package modify
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"encoding/ascii85"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/proxy/scrub"
+)
+
+// formSecret is a key as they are: letters and digits behind a public beginning.
+const formSecret = "ghp_7bQ2mXr9LkT4vNc8WzYf3HsJd6PaEu1RgVo5"
+
+// form is a response in which the secret is written in one form.
+type form struct {
+	media, coding string
+	body          string
+}
+
+// each writes every byte of s.
+func each(format, s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		fmt.Fprintf(&b, format, c)
+	}
+	return b.String()
+}
+
+func base64Of(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+
+func packed[W io.WriteCloser](open func(io.Writer) W, s string) string {
+	var b bytes.Buffer
+	w := open(&b)
+	_, _ = io.WriteString(w, s)
+	_ = w.Close()
+	return b.String()
+}
+
+func gzipped(s string) string { return packed(gzip.NewWriter, s) }
+
+func deflated(s string) string {
+	return packed(func(w io.Writer) io.WriteCloser { z, _ := flate.NewWriter(w, 6); return z }, s)
+}
+
+// forms has the rows of the table in docs/scrubbing.md.
+func forms(t *testing.T) map[string]form {
+	const s = formSecret
+	inJSON := func(value string) form { return form{media: "application/json", body: `{"value":"` + value + `"}`} }
+	inBase64 := base64Of(s)
+	document := `{"data":{"viewer":{"login":"ada","token":"` + s + `","id":"MDQ6VXNlcjE="}},"ok":true,"list":[1,2,3]}`
+	// Written by Brotli's own library, in quality 11.
+	brotli := string(must.Get(base64.StdEncoding.DecodeString("G4IAQIzTFfOihHVPgXWlvnxko19A6rD0OeUCxlZg" +
+		"gSfSQe3gIYs2WTyhyBex8M" +
+		"U3i2yYCxjPxghTvwEsV6ehPMm5feuiRttKeCRTpflpL3jvGsykbGzf2WLZOIoI6xkgtnKp0Up2041t4n84bgEOqkRNlyU4gu8P"))(t))
+	ascii := make([]byte, ascii85.MaxEncodedLen(len(s)))
+	ascii = ascii[:ascii85.Encode(ascii, []byte(s))]
+	reversed := []byte(s)
+	slices.Reverse(reversed)
+	wide := each("%c\x00", s)
+	part := form{media: "multipart/mixed; boundary=b",
+		body: "--b\r\n\r\n" + gzipped(document) + "\r\n--b--\r\n"}
+	const text, binary, jsonType = "text/plain", "application/octet-stream", "application/json"
+	return map[string]form{
+		"as it is":                        inJSON(s),
+		"percent, every byte":             inJSON(each("%%%02X", s)),
+		"`\\u00xx`, every byte":           inJSON(each(`\u%04x`, s)),
+		"character references":            {media: "text/html", body: "<p>" + each("&#%d;", s)},
+		"quoted-printable":                {media: text, body: "token: " + each("=%02X", s)},
+		"two layers of escapes":           inJSON(url.QueryEscape(each("&#x%x;", s))),
+		"in upper case":                   inJSON(strings.ToUpper(s)),
+		"an array of bytes":               {media: jsonType, body: "[" + strings.TrimSuffix(each("%d, ", s), ", ") + "]"},
+		"hexadecimal":                     inJSON(hex.EncodeToString([]byte(s))),
+		"hexadecimal, in pairs":           {media: text, body: each("%02x ", s)},
+		"hexadecimal behind escapes":      inJSON(each(`\u%04x`, hex.EncodeToString([]byte(s)))),
+		"base64":                          inJSON(inBase64),
+		"base64 of a document":            inJSON(base64Of(document)),
+		"base64 in lines":                 {media: text, body: inBase64[:24] + "\r\n" + inBase64[24:]},
+		"base64 behind escapes":           inJSON(each(`\u%04x`, inBase64)),
+		"base32":                          inJSON(base32.StdEncoding.EncodeToString([]byte(s))),
+		"16 bytes of it":                  inJSON(s[4:20]),
+		"gzip, announced":                 {media: jsonType, coding: "gzip", body: gzipped(document)},
+		"gzip, not announced":             {media: jsonType, body: gzipped(document)},
+		"gzip in base64":                  {media: text, body: base64Of(gzipped(document))},
+		"raw DEFLATE":                     {media: binary, body: deflated(document)},
+		"Brotli that says it is text":     {media: jsonType, body: brotli},
+		"UTF-16, announced":               {media: "text/plain; charset=utf-16le", body: wide},
+		"UTF-16, not announced":           {media: binary, body: wide},
+		"UTF-16 behind text":              {media: text, body: "the key is:\n" + wide},
+		"a compressed part":               part,
+		"reversed":                        inJSON(string(reversed)),
+		"each character changed":          inJSON(strings.Map(func(r rune) rune { return r + 1 }, s)),
+		"characters one by one":           {media: jsonType, body: "[" + strings.TrimSuffix(each(`"%c",`, s), ",") + "]"},
+		"octal escapes":                   {media: text, body: each(`\%03o`, s)},
+		"escapes of CSS":                  {media: "text/css", body: each(`\%x `, s)},
+		"binary digits":                   {media: text, body: each("%08b", s)},
+		"three layers of escapes":         inJSON(each(`\u%04x`, each("%%%02X", each("&#x%x;", s)))),
+		"base64 of base64":                inJSON(base64Of("Basic " + base64Of("ada:"+s))),
+		"hexadecimal of base64":           inJSON(hex.EncodeToString([]byte(inBase64))),
+		"base64 of hexadecimal":           inJSON(base64Of(hex.EncodeToString([]byte(s)))),
+		"base64 of escaped text":          inJSON(base64Of(html.EscapeString(each("&#%d;", s)))),
+		"a dump whose digits are escaped": inJSON(each(`\u%04x`, each("%02x ", s))),
+		"base85":                          inJSON(string(ascii)),
+		"gzip in base64, as a value":      inJSON(base64Of(gzipped(document))),
+		"Brotli that says it is binary":   {media: binary, body: brotli},
+		"UTF-16 behind something binary":  {media: binary, body: "\x89PNG\r\n\x1a\n" + wide},
+		"15 bytes of it":                  inJSON(s[4:19]),
+	}
+}
+
+// treated returns what becomes of a response with a credential.
+func treated(t *testing.T, f form) string {
+	t.Helper()
+	res := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {f.media}}, ContentLength: -1,
+		Body: io.NopCloser(strings.NewReader(f.body))}
+	if f.coding != "" {
+		res.Header.Set("Content-Encoding", f.coding)
+	}
+	packed := &RejectPacked{Method: http.MethodGet, Wait: time.Minute, StreamWait: time.Minute}
+	err := RejectOpaque{}.ModifyResponse(res)
+	if err == nil {
+		err = packed.ModifyResponse(res)
+	}
+	if err == nil {
+		err = packed.Await(t.Context(), true)
+	}
+	var out []byte
+	var body *scrub.Reader
+	if err == nil {
+		body = scrub.NewSet([]scrub.Credential{{Secret: []byte(formSecret)}}).Reader(res.Body)
+		out, err = io.ReadAll(body)
+	}
+	var refused *Error
+	switch {
+	case errors.As(err, &refused):
+		return map[Kind]string{ContentCoding: "refused: `content_encoding`", Packed: "refused: `packed_body`",
+			Charset: "refused: `charset`"}[refused.Kind]
+	case err != nil:
+		return err.Error()
+	case body.Hits() > 0 && len(out) == len(f.body):
+		return "found"
+	case string(out) == f.body:
+		return "passes"
+	}
+	return strconv.Quote(string(out))
+}
+
+// TestTheTableOfFormsIsTrue holds docs/scrubbing.md to what becomes of a response in each form.
+func TestTheTableOfFormsIsTrue(t *testing.T) {
+	page := string(must.Get(os.ReadFile("../../docs/scrubbing.md"))(t))
+	_, page, _ = strings.Cut(page, "\n## Form by form\n")
+	page, _, _ = strings.Cut(page, "\n## ")
+	all := forms(t)
+	for line := range strings.Lines(page) {
+		cells := strings.Split(strings.Trim(line, "| \n"), "|")
+		if len(cells) != 2 || strings.HasPrefix(cells[0], "--") || cells[0] == "a secret, or a response with it " {
+			continue
+		}
+		name, states := strings.TrimSpace(cells[0]), strings.TrimSpace(cells[1])
+		f, known := all[name]
+		if !known {
+			t.Errorf("the table has %q, which nothing tries", name)
+			continue
+		}
+		delete(all, name)
+		if got := treated(t, f); got != states {
+			t.Errorf("%s: the table says %q; it is %s", name, states, got)
+		}
+	}
+	for name, f := range all {
+		t.Errorf("the table has no row | %s | %s |", name, treated(t, f))
+	}
+}
