@@ -40,7 +40,8 @@ func (s *surveys) lasts() time.Duration {
 	return surveyFor
 }
 
-// Survey asks the host's resolver for a name whose addresses are known.
+// Survey asks the host's resolver for a name whose addresses are known. With an error, it returns the last survey: what
+// the network announced stays in force while its resolver fails, which a sandbox may bring about by asking too often.
 func (c *Client) Survey(ctx context.Context) (Survey, error) {
 	c.surveys.mu.Lock()
 	defer c.surveys.mu.Unlock()
@@ -50,9 +51,9 @@ func (c *Client) Survey(ctx context.Context) (Survey, error) {
 	found, err := c.resolver.LookupNetIP(ctx, "ip", address.IPv4Only)
 	if err != nil {
 		if ctx.Err() == nil { // it is not asked for again with each name
-			c.surveys.last, c.surveys.at, c.surveys.failed = Survey{}, time.Now(), true
+			c.surveys.at, c.surveys.failed = time.Now(), true
 		}
-		return Survey{}, err
+		return c.surveys.last, err
 	}
 	c.surveys.last, c.surveys.at, c.surveys.failed = read(found), time.Now(), false
 	return c.surveys.last, nil
@@ -75,8 +76,8 @@ func read(found []netip.Addr) (s Survey) {
 	return s
 }
 
-// network returns what is known of the network, for addresses of which one depends on that. A network that says nothing
-// is taken for one without NAT64.
+// network returns what is known of the network, for addresses of which one depends on that. A network that has said
+// nothing is taken for one without NAT64.
 func (c *Client) network(ctx context.Context, addrs []netip.Addr) address.Network {
 	n := address.Network{Ranges: c.opts.Ranges}
 	if slices.ContainsFunc(addrs, n.DependsOnNAT64) {

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/netip"
@@ -64,6 +65,21 @@ func TestAnAddressBehindAnAnnouncedPrefixIsJudged(t *testing.T) {
 			if errors.As(err, &denied) != (class != "") || denied != nil && denied.class != class {
 				t.Errorf("%s: %v, want %q", host, err, class)
 			}
+		}
+	}
+}
+
+// A resolver that fails takes no prefix back.
+func TestWhatANetworkAnnouncedStaysInForceWhileItsResolverFails(t *testing.T) {
+	u := surveyed(t, Survey{NAT64: []netip.Prefix{netip.MustParsePrefix("2a00:1098:2b::/96")}}, Options{})
+	u.resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("no name server")
+	}}
+	u.surveys.at = time.Now().Add(-time.Hour)
+	for range 2 { // the second asks for no survey
+		var denied *addressError
+		if _, err := u.addresses(t.Context(), "2a00:1098:2b::a9fe:a9fe"); !errors.As(err, &denied) || !u.surveys.failed {
+			t.Errorf("a metadata service behind NAT64: %v, failed %t", err, u.surveys.failed)
 		}
 	}
 }
