@@ -54,33 +54,34 @@ func (w words) complete(cmd *cobra.Command, args []string, _ string) ([]string, 
 	return left, cobra.ShellCompDirectiveNoFileComp
 }
 
-// fixed returns words that never change.
-func fixed[T ~string](list ...T) words {
+// of returns words of a list that is made when a shell asks: every command that starts registers them all.
+func of[T ~string](list func() []T) words {
 	return func(*cobra.Command) (all []string) {
-		for _, word := range list {
+		for _, word := range list() {
 			all = append(all, string(word))
 		}
 		return all
 	}
 }
 
+// fixed returns words that never change.
+func fixed(list ...string) words { return of(func() []string { return list }) }
+
 // flagWords returns what the flags of a command can be, by their name.
 func (a completer) flagWords(command string) map[string]words {
-	engines := sandbox.Kinds()
-	if command == "launch" || command == "demo" || command == "setup" {
-		engines = append(engines, "off")
-	}
 	all := map[string]words{
-		"sandbox": fixed(engines...), "sandbox-build": fixed("auto", "always", "never"),
+		"sandbox": of(sandbox.Kinds), "sandbox-build": fixed("auto", "always", "never"),
 		"sandbox-proxy": fixed("auto", "on", "off"), "egress": fixed("deny", "passthrough"),
 		"log-level": fixed("debug", "info", "warn", "error"),
-		"agent":     fixed(agents.Names()...), "connector": a.installedWords, "bind": a.bindWords,
-		"session": a.sessionWords, "decision": fixed(audit.Decisions()...),
-		"event": fixed(audit.Events()...), "provider": providerWords,
-		"by": fixed(review.StatKinds()...), "binding": a.bindingWords, "operation": a.operationWords,
-		"reason": fixed(proxy.Reasons()...), "store": fixed(ca.StoreKinds()...),
+		"agent":     of(agents.Names), "connector": a.installedWords, "bind": a.bindWords,
+		"session": a.sessionWords, "decision": of(audit.Decisions),
+		"event": of(audit.Events), "provider": providerWords,
+		"by": of(review.StatKinds), "binding": a.bindingWords, "operation": a.operationWords,
+		"reason": of(proxy.Reasons), "store": of(ca.StoreKinds),
 	}
 	switch command {
+	case "launch", "demo", "setup":
+		all["sandbox"] = of(func() []string { return append(sandbox.Kinds(), "off") })
 	case "audit export":
 		all["format"] = fixed("jsonl", "csv")
 	case "spec match":
@@ -117,7 +118,7 @@ func (a completer) argumentWords(command string) words {
 			return agents.Names()
 		}
 	case "connector install":
-		return fixed(catalog.Names()...)
+		return of(catalog.Names)
 	case "connector show", "connector verify", "connector remove", "connector describe", "binding setup":
 		return a.installedWords
 	case "action show", "action run", "action remove":
