@@ -118,16 +118,6 @@ func (f *Forge) place(fqn, version string) (host, repo, tag string) {
 	return host, parts[0] + "/" + parts[1], tag
 }
 
-// Unpublish removes an asset, and its tag.
-func (f *Forge) Unpublish(t testing.TB, fqn, version, asset string) {
-	t.Helper()
-	host, repo, tag := f.place(fqn, version)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.files, host+"/"+repo+"/"+tag+"/"+asset)
-	f.git(t, "-C", f.repo(host, repo), "update-ref", "-d", "refs/tags/"+tag)
-}
-
 func (f *Forge) repo(host, repo string) string { return filepath.Join(f.repos, host, repo+".git") }
 
 // tag makes a tag in a bare repository, which is made if there is none.

@@ -196,13 +196,6 @@ const (
 	ReasonRevoked     Reason = "publisher_key_revoked"  // by a key that was removed
 )
 
-// Reasons returns all reasons.
-func Reasons() []Reason {
-	return []Reason{ReasonMissing, ReasonUnexpected, ReasonNotAFile, ReasonTooLarge, ReasonTruncated, ReasonMalformed,
-		ReasonMismatch, ReasonReplayed, ReasonComment, ReasonKeyUnknown, ReasonKeyMismatch, ReasonKeyChanged,
-		ReasonRevoked}
-}
-
 // Error is returned for a connector whose signature is refused.
 type Error struct {
 	Claim   Claim
