@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/recipes"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
@@ -77,9 +78,7 @@ func finishesAPrompt(t *testing.T, engine string, a prompted) {
 	}, a.connector, "github")
 	u.engine = engine
 	if a.config != "" {
-		if err := os.WriteFile(filepath.Join(u.project, a.agent+".json"), []byte(a.config), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(u.project, a.agent+".json"), []byte(a.config), 0o644))
 	}
 	image := recipes.Agent(a.agent)
 	recipes.Need(t, engine, image)

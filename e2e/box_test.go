@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -86,9 +87,7 @@ func TestASecondInterruptEndsWhatIgnoresTheFirst(t *testing.T) {
 	u := newUser(t, stub.Script{})
 	cmd := u.command("sandbox", "run", "--sandbox=podman", "--dir", u.project, "--", "sh", "-c",
 		`trap 'echo no >> ignored' INT; echo up > up; while :; do sleep 0.1; done`)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	waitFor(t, u.made("up"))
 	_ = cmd.Process.Signal(syscall.SIGINT)
 	waitFor(t, u.made("ignored"))
@@ -123,9 +122,7 @@ func killedAndPruned(t *testing.T) (pruned bool) {
 	u := newUser(t, stub.Script{}, "echo")
 	cmd := u.command(append(append([]string{"sandbox", "run", "--sandbox=podman", "--dir", u.project}, u.reach()...), "--",
 		"curl", "-sS", "https://api.echo.example/stall")...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	waitFor(t, func() bool { return len(u.origin.Seen()) == 1 })
 	killReaper(t, cmd.Process.Pid)
 	_ = cmd.Process.Kill()
@@ -178,9 +175,7 @@ func TestAuditTailFollowsAsItHappens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tail.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tail.Start())
 	lines := make(chan string, 4)
 	go func() {
 		s := bufio.NewScanner(out)

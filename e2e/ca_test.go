@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -22,16 +23,12 @@ func TestWhatCAShowPrintsVouchesForTheDeclaredHosts(t *testing.T) {
 		Names []string `json:"names"`
 		PEM   string   `json:"pem"`
 	}
-	if err := json.Unmarshal([]byte(u.must("ca", "show", p.SessionID, "--json").out), &shown); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(u.must("ca", "show", p.SessionID, "--json").out), &shown))
 	if !slices.Contains(shown.Names, "api.github.com") {
 		t.Errorf("the names are %q", shown.Names)
 	}
 	file := filepath.Join(t.TempDir(), "root.pem")
-	if err := os.WriteFile(file, []byte(u.must("ca", "show", p.SessionID[:12], "--pem").out), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(u.must("ca", "show", p.SessionID[:12], "--pem").out), 0o600))
 	get := func(ca, url string) result {
 		return finish(t, exec.Command("curl", "-sS", "--max-time", "300", "-x", p.ProxyURL, "--cacert", ca, url))
 	}
@@ -43,12 +40,8 @@ func TestWhatCAShowPrintsVouchesForTheDeclaredHosts(t *testing.T) {
 
 	text := u.must("ca", "show", p.SessionID)
 	contains(t, "ca show", text.out, "session  "+p.SessionID, "names    ", "BEGIN CERTIFICATE")
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	must.Do(t, p.cmd.Wait())
 	gone := u.run("ca", "show", p.SessionID)
 	if gone.code != 1 {
 		t.Errorf("of an ended session: exit %d", gone.code)

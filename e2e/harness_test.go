@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -69,9 +70,7 @@ func newUser(t *testing.T, script stub.Script, bound ...string) *user {
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
 	u := &user{t: t, home: filepath.Join(home, "h"), project: filepath.Join(home, "p"), engine: "podman",
 		origin: stub.Start(t, script)}
-	if err := os.Mkdir(u.project, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(u.project, 0o755))
 	if len(bound) > 0 {
 		u.copyHome(bound)
 	}
@@ -87,9 +86,7 @@ func (u *user) copyHome(bound []string) {
 	if templates[key] == "" {
 		home := filepath.Join(filepath.Dir(binary), "home of "+key)
 		for _, name := range bound {
-			if err := harness.Bind(binary, home, passphrase, connectors[name]); err != nil {
-				u.t.Fatal(err)
-			}
+			must.Do(u.t, harness.Bind(binary, home, passphrase, connectors[name]))
 		}
 		templates[key] = home
 	}
@@ -99,9 +96,7 @@ func (u *user) copyHome(bound []string) {
 // write writes a file of the project.
 func (u *user) write(name, text string) {
 	u.t.Helper()
-	if err := os.WriteFile(filepath.Join(u.project, name), []byte(text), 0o600); err != nil {
-		u.t.Fatal(err)
-	}
+	must.Do(u.t, os.WriteFile(filepath.Join(u.project, name), []byte(text), 0o600))
 }
 
 // reach are the flags that lead the real names to the stub.

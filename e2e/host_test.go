@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -124,16 +125,12 @@ func TestAFullDiskSendsNothing(t *testing.T) {
 		harness.Need(t, "root, who may mount a small file system to fill")
 	}
 	u := newUser(t, stub.Script{})
-	if err := os.Mkdir(u.home, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(u.home, 0o700))
 	if err := syscall.Mount("tmpfs", u.home, "tmpfs", 0, "size=2m"); err != nil {
 		harness.Need(t, "a small file system, which cannot be mounted here: "+err.Error())
 	}
 	defer func() { _ = syscall.Unmount(u.home, 0) }()
-	if err := harness.Bind(binary, u.home, passphrase, connectors["github"]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, harness.Bind(binary, u.home, passphrase, connectors["github"]))
 	// A session notices that its disk is full, and that it is not any more, with the next rows that it cannot, and can,
 	// move to the log: until then it serves requests, and refuses them.
 	const script = `until_says() { for i in $(seq 1000); do curl -sS https://api.github.com/user >out; cat out
@@ -184,9 +181,7 @@ func TestTheProgramOfTheTestsIsNoRelease(t *testing.T) {
 	u.must("vault", "unlock")
 
 	released := filepath.Join(t.TempDir(), "aileron")
-	if err := harness.BuildReleased(released, "../cmd/aileron"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, harness.BuildReleased(released, "../cmd/aileron"))
 	run := func(args ...string) result {
 		cmd := exec.Command(released, args...)
 		// Whatever the environment holds, the linker's word is not in it.

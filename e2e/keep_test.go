@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/recipes"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
@@ -126,9 +127,7 @@ func (u *user) refusesForeign(volume string, launch func() result) {
 		}
 	}
 	elsewhere := filepath.Join(filepath.Dir(u.home), "elsewhere")
-	if err := os.Mkdir(elsewhere, 0o777); err != nil {
-		u.t.Fatal(err)
-	}
+	must.Do(u.t, os.Mkdir(elsewhere, 0o777))
 	u.must("sandbox", "prune", "--sandbox="+u.engine, "--state", "--yes", "--dir", u.project)
 	if left := harness.States(u.t, u.engine, u.home); len(left) > 0 {
 		u.t.Errorf("the states are %q after prune", left)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/recipes"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
@@ -24,9 +25,7 @@ func TestPruneRemovesTheStatesOfAHomeAndNoOthers(t *testing.T) {
 			u := newUser(t, stub.Script{})
 			u.engine = engine
 			second := filepath.Join(filepath.Dir(u.home), "second")
-			if err := os.Mkdir(second, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(second, 0o755))
 			foreign := u.state("foreign", "/another/home", u.project)
 			named := u.volume("test-"+u.name("named"), u.home, u.project) // has the labels, and not the name
 			left := []string{u.state("first", u.home, u.project), u.state("second", u.home, second)}

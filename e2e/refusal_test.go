@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -58,9 +59,7 @@ func TestARefusalIsSaidInTheTunnelAndNothingLeaves(t *testing.T) {
 				t.Errorf("the answer lacks something: %s, then %q", body, tail)
 			}
 			var row row
-			if err := json.Unmarshal([]byte(u.must("audit", "show", e.AuditID, "--json").out), &row); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(u.must("audit", "show", e.AuditID, "--json").out), &row))
 			if row["decision"] != "rejected" || row["reason"] != tt.reason {
 				t.Errorf("the row says %v %v, want rejected %s", row["decision"], row["reason"], tt.reason)
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/recipes"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
@@ -20,14 +21,10 @@ func TestSetupAndOneUnlockAreAllThatALaunchNeeds(t *testing.T) {
 	u := newUser(t, stub.Script{Command: "curl -sS https://api.github.com/user | tee out.txt; echo TOOL-RAN"})
 	file := func(name, text string) string {
 		path := filepath.Join(filepath.Dir(u.home), name)
-		if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text+"\n"), 0o600))
 		return path
 	}
-	if err := os.WriteFile(filepath.Join(u.project, a.agent+".json"), []byte(a.config), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(u.project, a.agent+".json"), []byte(a.config), 0o644))
 	opens := file("passphrase", passphrase)
 	run := func(args ...string) result {
 		t.Helper()

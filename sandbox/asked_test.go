@@ -78,10 +78,7 @@ func refusing(t *testing.T, kind string, image container.Config, why func(asked)
 		made[name[strings.LastIndexByte(name, '-')+1:]] = a
 		reply(w, map[string]any{"Id": "id-of-" + name})
 	})
-	dir, err := os.MkdirTemp("", "asked-") // a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "asked-"))(t) // a socket's path must be short
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "s")
 	listener := must.Get(net.Listen("unix", socket))(t)

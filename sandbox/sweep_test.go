@@ -83,10 +83,7 @@ func TestAServiceRemovesWhatAKilledOneLeftAndLeavesNothing(t *testing.T) {
 		}
 		t.Skip("there is no podman: scripts/prepare installs it")
 	}
-	dir, err := os.MkdirTemp("", "e2e-") // a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "e2e-"))(t) // a socket's path must be short
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	t.Setenv("TMPDIR", dir)
 	ended := exec.Command("true")

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -21,14 +22,8 @@ const slashed = `{"schema_version": "aileron.connector.v1", "connector": {"fqn":
 
 func TestAnEscapedSlashIsInADeclaredVariableAlone(t *testing.T) {
 	t.Parallel()
-	c, err := spec.Parse([]byte(slashed))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ix, err := spec.NewIndex([]*spec.Connector{c})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(spec.Parse([]byte(slashed)))(t)
+	ix := must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
 	for path, want := range map[string]string{
 		"/repos/o/commits/feature%2Fx/checks":    "checks",
 		"/repos/o/commits/a%2fb%2Fc/checks":      "checks",
@@ -104,10 +99,7 @@ func TestAnEscapedSlashEvadesNoNearerOperation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ix, err := spec.NewIndex([]*spec.Connector{c})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ix := must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
 	for path, want := range map[string]string{
 		"/f/other%2F7": "rest", "/f/put%2F7": "rest", "/f/secret%2F7%2Fx": "rest", "/f/secret/7": "asked",
 		"/f/secret%2F7": "", "/f/secret%2f7": "",

@@ -5,15 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // block returns the first block of code of a language in a page of the manual.
 func block(t *testing.T, page, language string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", page)))(t)
 	_, rest, _ := strings.Cut(string(text), "\n```"+language+"\n")
 	code, _, ok := strings.Cut(rest, "\n```\n")
 	if !ok {
@@ -27,9 +26,7 @@ func block(t *testing.T, page, language string) string {
 func TestTheManualsActionIsFollowed(t *testing.T) {
 	file, commands := block(t, "actions.md", "markdown"), block(t, "actions.md", "sh")
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("file-bug.md", []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile("file-bug.md", []byte(file), 0o600))
 	c := newOwner(t)
 	for line := range strings.Lines(commands) {
 		args, quoted, _ := strings.Cut(strings.TrimSpace(line), "'")

@@ -14,6 +14,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	auditcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 )
@@ -101,10 +102,7 @@ func TestEveryReaderHonoursEveryFilter(t *testing.T) {
 func shownPaths(t *testing.T, c runner, args []string, n int) (paths []string) {
 	t.Helper()
 	if slices.Contains(args, "csv") {
-		records, err := csv.NewReader(strings.NewReader(c.ok(args...))).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		records := must.Get(csv.NewReader(strings.NewReader(c.ok(args...))).ReadAll())(t)
 		column := slices.Index(records[0], "path")
 		for _, record := range records[1:] {
 			paths = append(paths, record[column])

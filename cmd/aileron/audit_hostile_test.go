@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // hostileRows are rows of every event with the text in every column and field, the names of fields included.
@@ -93,6 +94,6 @@ func TestTheTextOfARowControlsNothing(t *testing.T) {
 		t.Errorf("the HAR has %d entries, %v", len(har.Log.Entries), err)
 	}
 	file := filepath.Join(t.TempDir(), "export.jsonl")
-	fatal(t, os.WriteFile(file, []byte(c.ok("audit", "export")), 0o600))
+	must.Do(t, os.WriteFile(file, []byte(c.ok("audit", "export")), 0o600))
 	c.ok("audit", "verify", file)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // oldRows are the rows of two sessions: one of last year, and one of now.
@@ -33,9 +34,9 @@ func TestOldEventsArePruned(t *testing.T) {
 	c.write(rows[:5]...)
 	c.write(rows[5:]...)
 	old := filepath.Join(t.TempDir(), "old.jsonl")
-	fatal(t, os.WriteFile(old, []byte(c.ok("audit", "export", "--until", "90d")), 0o600))
+	must.Do(t, os.WriteFile(old, []byte(c.ok("audit", "export", "--until", "90d")), 0o600))
 	kept := filepath.Join(t.TempDir(), "kept")
-	fatal(t, os.WriteFile(kept, []byte(c.ok("audit", "head")), 0o600))
+	must.Do(t, os.WriteFile(kept, []byte(c.ok("audit", "head")), 0o600))
 	for _, w := range []struct {
 		args []string
 		code int
@@ -76,7 +77,7 @@ func (c runner) verifiesExports(old string) {
 	c.t.Helper()
 	key := strings.TrimSpace(c.ok("audit", "head", "--public-key"))
 	before, err := os.ReadFile(old)
-	fatal(c.t, err)
+	must.Do(c.t, err)
 	left := c.ok("audit", "export")
 	lines := strings.SplitAfter(left, "\n")
 	for _, w := range []struct {
@@ -92,7 +93,7 @@ func (c runner) verifiesExports(old string) {
 			"3 rows up to row 11 are not in the export"},
 	} {
 		file := filepath.Join(c.t.TempDir(), "export.jsonl")
-		fatal(c.t, os.WriteFile(file, []byte(w.text), 0o600))
+		must.Do(c.t, os.WriteFile(file, []byte(w.text), 0o600))
 		out, errs, code := c.run("audit", "verify", file, "--key", key)
 		checker := exec.CommandContext(c.t.Context(), "python3", "../../examples/verify_audit.py", file, key)
 		found, err := checker.CombinedOutput()
@@ -114,12 +115,12 @@ func TestWhatIsNotPruned(t *testing.T) {
 	c := newRunner(t)
 	c.write(oldRows()...)
 	dir := filepath.Join(c.Flag, "sessions", oldSession)
-	fatal(t, os.MkdirAll(dir, 0o700))
+	must.Do(t, os.MkdirAll(dir, 0o700))
 	const want = "nothing to prune: the first events are of session " + oldSession + ", which had not ended then"
 	if out := c.ok("audit", "prune", "--before", "90d", "--yes"); !strings.Contains(out, want) {
 		t.Errorf("%q; want %q", out, want)
 	}
-	fatal(t, os.Remove(dir))
+	must.Do(t, os.Remove(dir))
 	c.tamper("UPDATE events SET host = 'x' WHERE seq = 2")
 	for _, last := range []string{"--yes", "--dry-run"} {
 		_, errs, code := c.run("audit", "prune", "--before", "90d", last)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/filelock"
 	"github.com/ALRubinger/aileron/internal/home"
@@ -28,9 +29,7 @@ func (c runner) overwrite() {
 	}
 	const page = 4096
 	copy(raw[len(raw)/page/2*page:], bytes.Repeat([]byte{0xa5}, page))
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, os.WriteFile(path, raw, 0o600))
 }
 
 // A damaged log is named with the way out, which works once and does not run
@@ -47,13 +46,8 @@ func TestADamagedLogIsRecovered(t *testing.T) {
 		}
 	}
 	dir := filepath.Join(c.Flag, "sessions", audit.NewID())
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	lock, err := filelock.Locker{}.Lock(filepath.Join(dir, "lock"), unix.LOCK_EX|unix.LOCK_NB)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o700))
+	lock := must.Get(filelock.Locker{}.Lock(filepath.Join(dir, "lock"), unix.LOCK_EX|unix.LOCK_NB))(t)
 	if _, errs, code := c.run("audit", "recover"); code != 1 || !strings.Contains(errs,
 		"session "+filepath.Base(dir)+" runs") || !strings.Contains(errs, "aileron session stop ID") {
 		t.Errorf("beside a session audit recover ends with %d: %s", code, errs)

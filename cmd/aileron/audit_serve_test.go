@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 )
@@ -29,24 +30,16 @@ func TestServeSavesWhatExportPrints(t *testing.T) {
 		ended <- Main(ctx, []string{"--home", c.Flag, "--json", "audit", "serve"}, a)
 	}()
 	var link struct{ URL string }
-	if err := json.NewDecoder(out).Decode(&link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.NewDecoder(out).Decode(&link))
 	origin, token, _ := strings.Cut(link.URL, "/#")
 	var key, cookie string
 	ask := func(method, path, body string) string {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, origin+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequestWithContext(t.Context(), method, origin+path, strings.NewReader(body)))(t)
 		r.Header.Set("Origin", origin)
 		r.Header.Set("Aileron-Page-Key", key)
 		r.Header.Set("Cookie", cookie)
-		res, err := http.DefaultTransport.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(http.DefaultTransport.RoundTrip(r))(t)
 		defer res.Body.Close()
 		text, err := io.ReadAll(res.Body)
 		if err != nil || res.StatusCode != http.StatusOK {
@@ -73,10 +66,7 @@ func TestServeSavesWhatExportPrints(t *testing.T) {
 
 func TestServeRefusesAnAddressThatItCannotUse(t *testing.T) {
 	c := newRunner(t)
-	used, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	used := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer used.Close()
 	for address, want := range map[string]string{
 		used.Addr().String(): "address already in use", "0.0.0.0:0": "not a loopback address",

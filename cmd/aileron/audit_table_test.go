@@ -15,6 +15,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/internal/review"
@@ -28,7 +29,7 @@ func (c runner) onTerminal(columns uint16, env map[string]string, args ...string
 		c.t.Skip("there are no terminals here: ", err)
 	}
 	defer controller.Close()
-	fatal(c.t, pty.Setsize(controller, &pty.Winsize{Rows: 40, Cols: columns}))
+	must.Do(c.t, pty.Setsize(controller, &pty.Winsize{Rows: 40, Cols: columns}))
 	seen := make(chan string)
 	go func() {
 		var text strings.Builder

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // write puts rows into the log of a home.
@@ -21,9 +22,7 @@ func (c runner) write(rows ...audit.Row) {
 			c.t.Fatal(err)
 		}
 	}
-	if err := l.Close(); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, l.Close())
 }
 
 // A filter that can select nothing is a mistake, not an empty answer.

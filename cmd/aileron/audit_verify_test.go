@@ -10,6 +10,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/changes"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
@@ -61,9 +62,7 @@ func TestVerifyEndsWithOneForWhatDoesNotFit(t *testing.T) {
 				c.tamper(w.change)
 			}
 			for _, name := range w.remove {
-				if err := os.Remove(filepath.Join(c.Flag, name)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Remove(filepath.Join(c.Flag, name)))
 			}
 			want := 0
 			if w.want != "" {
@@ -96,7 +95,7 @@ func TestACommandReportsAChangedLog(t *testing.T) {
 	record := func() string {
 		var errs strings.Builder
 		a := cli.New(&console.Console{Stderr: &errs}, &home.Dir{Flag: c.Flag, Environ: os.Getenv})
-		fatal(t, a.Enact(t.Context(), changes.Change{What: audit.ChangeVaultLock}, func() error { return nil }))
+		must.Do(t, a.Enact(t.Context(), changes.Change{What: audit.ChangeVaultLock}, func() error { return nil }))
 		return errs.String()
 	}
 	errs := record()
@@ -125,7 +124,5 @@ func TestACommandReportsAChangedLog(t *testing.T) {
 
 func replaceFile(t *testing.T, from, to string) {
 	t.Helper()
-	if err := os.Rename(from, to); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(from, to))
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // exportOf writes a log with signed heads and with whatever JSON escapes, and returns its home, the lines of its export
@@ -27,7 +28,7 @@ func exportOf(t *testing.T) (c runner, lines []string, kept string) {
 		c.write(rows...)
 	}
 	kept = filepath.Join(c.Flag, "kept")
-	fatal(t, os.WriteFile(kept, []byte(c.ok("audit", "head")), 0o600))
+	must.Do(t, os.WriteFile(kept, []byte(c.ok("audit", "head")), 0o600))
 	return c, strings.SplitAfter(strings.TrimSuffix(c.ok("audit", "export"), "\n"), "\n"), kept
 }
 
@@ -35,7 +36,7 @@ func exportOf(t *testing.T) (c runner, lines []string, kept string) {
 // with this program.
 func TestAnExportIsVerifiedWithoutItsHome(t *testing.T) {
 	python, err := exec.LookPath("python3")
-	fatal(t, err)
+	must.Do(t, err)
 	c, lines, kept := exportOf(t)
 	key := strings.TrimSpace(c.ok("audit", "head", "--public-key"))
 	other := strings.TrimSpace(newRunner(t).ok("audit", "head", "--public-key"))
@@ -94,7 +95,7 @@ func TestAnExportIsVerifiedWithoutItsHome(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "export.jsonl")
 			text := strings.Join(w.change(append([]string(nil), lines...)), "")
-			fatal(t, os.WriteFile(file, []byte(text), 0o600))
+			must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 			args := []string{"audit", "verify", file}
 			if w.key != "" {
 				args = append(args, "--key", w.key)
@@ -113,13 +114,13 @@ func TestAnExportIsVerifiedWithoutItsHome(t *testing.T) {
 		})
 	}
 	cut := filepath.Join(t.TempDir(), "cut.jsonl")
-	fatal(t, os.WriteFile(cut, []byte(strings.Join(lines[:9], "")), 0o600))
+	must.Do(t, os.WriteFile(cut, []byte(strings.Join(lines[:9], "")), 0o600))
 	const want = "the export does not have row 12 of the kept head"
 	out, errs, code := newRunner(t).run("audit", "verify", cut, "--head", kept)
 	if code != 1 || !strings.Contains(out, want) {
 		t.Errorf("a cut export with the kept head ends with %d: %q, %q", code, out, errs)
 	}
-	fatal(t, os.WriteFile(cut, []byte(strings.Join(lines[2:4], "")), 0o600))
+	must.Do(t, os.WriteFile(cut, []byte(strings.Join(lines[2:4], "")), 0o600))
 	_, errs, _ = newRunner(t).run("audit", "verify", cut)
 	if want := "2 rows up to row 4 are not in the export, in 1 gaps"; !strings.Contains(errs, want) {
 		t.Errorf("a part of an export: %q; want %q", errs, want)
@@ -136,10 +137,9 @@ func TestTheCheckerVerifiesSignatures(t *testing.T) {
 	_, rest, _ := strings.Cut(key, "+")
 	_, public, _ := strings.Cut(rest, "+")
 	signature := strings.Fields(fmt.Sprint(row.Fields["checkpoint"]))
-	raw, err := base64.StdEncoding.DecodeString(signature[len(signature)-1])
-	fatal(t, err)
+	raw := must.Get(base64.StdEncoding.DecodeString(signature[len(signature)-1]))(t)
 	file := filepath.Join(t.TempDir(), "export.jsonl")
-	fatal(t, os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600))
+	must.Do(t, os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600))
 	cmd := exec.CommandContext(t.Context(), "python3", "../../examples/verify_audit.py", file,
 		fmt.Sprintf("%s+%x+%s", name, raw[:4], public))
 	out, err := cmd.CombinedOutput()

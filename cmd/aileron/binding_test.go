@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -38,9 +39,7 @@ func withConnectors(t *testing.T, kinds ...string) owner {
 				{"name":"get","summary":"s","method":"GET","path":"/x","idempotency":"idempotent",
 				 "hosts":["api.` + strings.ReplaceAll(kind, "_", "-") + `.example"]` + declared + `}]}]}`,
 		} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}
 		o.ok("connector", "install", dir, "--yes")
 	}
@@ -155,7 +154,7 @@ func TestBindingNeedsNoPassphrase(t *testing.T) {
 	}
 	o.env = env
 	v := vault.Open(filepath.Join(o.Flag, "vault"), cheapVaults()...)
-	fatal(t, v.Unlock([]byte(testPassphrase)))
+	must.Do(t, v.Unlock([]byte(testPassphrase)))
 	if c, err := v.Credential(name); err != nil || c.Secret.Reveal() != testToken+"2" {
 		t.Errorf("%s does not hold what was bound: %v", name, err)
 	}
@@ -169,10 +168,9 @@ func TestAGivenPassphraseChecksTheRecipient(t *testing.T) {
 	at := filepath.Join(o.Flag, "vault", "recipient")
 	elsewhere := filepath.Join(t.TempDir(), "vault")
 	other := vault.Open(elsewhere, cheapVaults()...)
-	fatal(t, other.Init([]byte(testPassphrase)))
-	foreign, err := os.ReadFile(filepath.Join(elsewhere, "recipient"))
-	fatal(t, err)
-	fatal(t, os.WriteFile(at, foreign, 0o600))
+	must.Do(t, other.Init([]byte(testPassphrase)))
+	foreign := must.Get(os.ReadFile(filepath.Join(elsewhere, "recipient")))(t)
+	must.Do(t, os.WriteFile(at, foreign, 0o600))
 	token := o.file("token", testToken)
 	o.fails("was changed", "binding", "setup", githubFQN, "--secret-file", token)
 	o.env = nil
@@ -216,9 +214,7 @@ func TestUnsafeVaultIsRefusedWithAHint(t *testing.T) {
 	o := withConnectors(t)
 	o.ok("vault", "init")
 	dir := filepath.Join(o.Flag, "vault")
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o777))
 	for _, args := range [][]string{
 		{"vault", "status"}, {"vault", "status", "--json"}, {"vault", "lock"}, {"vault", "unlock"}, {"vault", "passwd",
 			"--new-passphrase-file", o.file("p", "a new passphrase")},

@@ -13,6 +13,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 )
@@ -36,9 +37,7 @@ func screen(t *testing.T, f func(p *console.BuildProgress)) string {
 		t.Skip("there are no terminals here: ", err)
 	}
 	defer controller.Close()
-	if err := pty.Setsize(controller, &pty.Winsize{Rows: 10, Cols: 40}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pty.Setsize(controller, &pty.Winsize{Rows: 10, Cols: 40}))
 	a := cli.New(&console.Console{Stderr: terminal}, &home.Dir{Environ: func(string) string { return "xterm" }})
 	a.Child.Stderr = terminal
 	p := a.NewBuildProgress()

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // What is captured of a session is not for its command.
@@ -14,16 +16,9 @@ func TestACaptureIsOutsideOfWhatTheSandboxSees(t *testing.T) {
 	c := newRunner(t)
 	project, shared, other := t.TempDir(), t.TempDir(), t.TempDir()
 	link, inside := filepath.Join(other, "link"), filepath.Join(project, "sub", "dir")
-	if err := os.MkdirAll(inside, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(shared, link); err != nil {
-		t.Fatal(err)
-	}
-	held, err := os.Open(inside)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(inside, 0o700))
+	must.Do(t, os.Symlink(shared, link))
+	held := must.Get(os.Open(inside))(t)
 	defer held.Close()
 	for _, at := range []string{
 		filepath.Join(project, "x.har"), filepath.Join(inside, "x.har"), filepath.Join(shared, "x.har"),

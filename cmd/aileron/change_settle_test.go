@@ -8,6 +8,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/changes"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/console"
@@ -27,21 +28,17 @@ type interruptedChange struct {
 // has the GitHub connector and its binding.
 func (o owner) changesOf() []interruptedChange {
 	o.t.Helper()
-	s, err := store.Open(filepath.Join(o.Flag, "store"))
-	fatal(o.t, err)
+	s := must.Get(store.Open(filepath.Join(o.Flag, "store")))(o.t)
 	anthropic := filepath.Join(exampleGitHub, "..", "anthropic")
-	github, err := store.Read(exampleGitHub)
-	fatal(o.t, err)
-	other, err := store.Read(anthropic)
-	fatal(o.t, err)
+	github := must.Get(store.Read(exampleGitHub))(o.t)
+	other := must.Get(store.Read(anthropic))(o.t)
 	v := vault.Open(filepath.Join(o.Flag, "vault"), cheapVaults()...)
-	fatal(o.t, v.Unlock([]byte(testPassphrase)))
+	must.Do(o.t, v.Unlock([]byte(testPassphrase)))
 	secret, err := vault.NewSecret([]byte(testToken + "2"))
-	fatal(o.t, err)
+	must.Do(o.t, err)
 	bound, fresh := githubBinding+"work", githubBinding+"home"
 	digest := func(name string) string {
-		d, err := v.Digest(name)
-		fatal(o.t, err)
+		d := must.Get(v.Digest(name))(o.t)
 		return d
 	}
 	binding := func(name string) audit.Row { return audit.Row{ConnectorFQN: githubFQN, Binding: name} }
@@ -75,7 +72,7 @@ func (o owner) changesOf() []interruptedChange {
 // its lock goes.
 func kill(t *testing.T, p *changes.PendingChange) {
 	t.Helper()
-	fatal(t, p.Lock.Close())
+	must.Do(t, p.Lock.Close())
 }
 
 func TestTheNextCommandRecordsTheOutcomeOfAKilledOne(t *testing.T) {
@@ -83,17 +80,16 @@ func TestTheNextCommandRecordsTheOutcomeOfAKilledOne(t *testing.T) {
 	o.ok("binding", "setup", githubFQN, "--identity", "work", "--secret-file", o.file("secret", testToken))
 	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Environ: os.Getenv})
 	log, err := a.OpenLog(o.Flag)
-	fatal(t, err)
+	must.Do(t, err)
 	defer log.Close()
 	for _, c := range o.changesOf() {
 		if c.What == audit.ChangeVaultUnlock {
-			fatal(t, vault.Open(filepath.Join(o.Flag, "vault"), cheapVaults()...).SetLocked(true))
+			must.Do(t, vault.Open(filepath.Join(o.Flag, "vault"), cheapVaults()...).SetLocked(true))
 		}
 		for _, acted := range []bool{false, true} {
-			p, err := changes.BeginChange(t.Context(), a.Locks, log, o.Flag, c.Change)
-			fatal(t, err)
+			p := must.Get(changes.BeginChange(t.Context(), a.Locks, log, o.Flag, c.Change))(t)
 			if acted {
-				fatal(t, c.act())
+				must.Do(t, c.act())
 			}
 			kill(t, p)
 			_, errs, code := o.run("session", "list")

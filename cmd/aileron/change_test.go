@@ -7,16 +7,15 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // rows returns the log as it is on disk: no command settles anything before.
 func (o owner) rows() []audit.Row {
 	o.t.Helper()
-	log, err := audit.OpenReader(filepath.Join(o.Flag, "audit.db"))
-	fatal(o.t, err)
+	log := must.Get(audit.OpenReader(filepath.Join(o.Flag, "audit.db")))(o.t)
 	defer log.Close()
-	rows, err := log.List(o.t.Context(), audit.Filter{})
-	fatal(o.t, err)
+	rows := must.Get(log.List(o.t.Context(), audit.Filter{}))(o.t)
 	return rows
 }
 
@@ -82,8 +81,8 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 	secret := o.file("secret", testToken)
 	o.ok("binding", "setup", githubFQN, "--identity", "work", "--secret-file", secret)
 	before := o.inForce()
-	fatal(t, os.Rename(filepath.Join(o.Flag, "audit.db"), filepath.Join(o.Flag, "away.db")))
-	fatal(t, os.Mkdir(filepath.Join(o.Flag, "audit.db"), 0o700))
+	must.Do(t, os.Rename(filepath.Join(o.Flag, "audit.db"), filepath.Join(o.Flag, "away.db")))
+	must.Do(t, os.Mkdir(filepath.Join(o.Flag, "audit.db"), 0o700))
 	for _, args := range [][]string{
 		{"connector", "install", filepath.Join(exampleGitHub, "..", "anthropic"), "--yes"},
 		{"connector", "remove", githubFQN},
@@ -104,7 +103,7 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 		}
 	}
 	empty := newOwner(t)
-	fatal(t, os.Mkdir(filepath.Join(empty.Flag, "audit.db"), 0o700))
+	must.Do(t, os.Mkdir(filepath.Join(empty.Flag, "audit.db"), 0o700))
 	empty.fails("vault.init was not done", "vault", "init")
 	if _, err := os.Stat(filepath.Join(empty.Flag, "vault")); err == nil {
 		t.Error("the vault was made")
@@ -116,7 +115,7 @@ func (o owner) inForce() string {
 	o.t.Helper()
 	var all strings.Builder
 	for _, dir := range []string{"store/connectors", "vault"} {
-		fatal(o.t, filepath.WalkDir(filepath.Join(o.Flag, dir), func(path string, d os.DirEntry, err error) error {
+		must.Do(o.t, filepath.WalkDir(filepath.Join(o.Flag, dir), func(path string, d os.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/vault"
@@ -123,20 +124,11 @@ func (o owner) fails(want string, args ...string) {
 func (o owner) file(name, text string) string {
 	o.t.Helper()
 	path := filepath.Join(o.t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		o.t.Fatal(err)
-	}
+	must.Do(o.t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 type statusJSON struct {
 	Initialised, Locked bool
 	Bindings            int
-}
-
-func fatal(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // Each shell loads its script and completes from it, with what is in the home. zsh completes only at a prompt: that it
@@ -42,7 +44,7 @@ for line; do echo $line: ${${(f)"$(${=line/aileron/aileron __complete} "")"}%%$'
 				t.Skipf("there is no %s; scripts/prepare --tests installs it", c.needs)
 			}
 			file := filepath.Join(t.TempDir(), "aileron."+shell)
-			fatal(t, os.WriteFile(file, []byte(o.ok("completion", shell)), 0o600))
+			must.Do(t, os.WriteFile(file, []byte(o.ok("completion", shell)), 0o600))
 			args := []string{"-c", c.script}
 			if shell != "fish" {
 				args = append(args, "sh")

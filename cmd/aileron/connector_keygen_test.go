@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/unlock"
 )
@@ -61,9 +62,7 @@ func encryptedKey(t *testing.T) string {
 	binary.LittleEndian.PutUint64(raw[46:], 16<<20) // bytes of memory
 	file := filepath.Join(t.TempDir(), "publisher.key")
 	text := "untrusted comment: an encrypted key\n" + base64.StdEncoding.EncodeToString(raw) + "\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 

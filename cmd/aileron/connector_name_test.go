@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -20,9 +21,7 @@ func installNamed(t *testing.T, c runner, fqn string) {
 		spec.SpecFile: `{"schema_version": "aileron.connector.v1", "connector": {"fqn": %q, "version": "1.0.0"}, "tools":
 			[{"name": "acme", "operations": [{"name": "all", "hosts": ["api.acme.example"]}]}]}`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), fmt.Appendf(nil, text, fqn), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), fmt.Appendf(nil, text, fqn), 0o600))
 	}
 	c.ok("connector", "install", dir, "--yes")
 }
@@ -56,14 +55,10 @@ func TestANameOfTwoConnectorsIsRefused(t *testing.T) {
 func TestADirectoryIsNotTakenForTheCatalogue(t *testing.T) {
 	c := newRunner(t)
 	t.Chdir(t.TempDir())
-	if err := os.Mkdir("github", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir("github", 0o700))
 	for _, src := range []string{"github", "github@0.3.0"} {
 		if src != "github" {
-			if err := os.Rename("github", src); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename("github", src))
 		}
 		_, errs, code := c.run("connector", "install", src, "--yes")
 		if code != 2 || !strings.Contains(errs, "a connector of the catalogue, and a file or directory here") {

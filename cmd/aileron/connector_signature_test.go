@@ -14,6 +14,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	connectorcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/spec/signature"
@@ -30,9 +31,7 @@ func trackerDir(t *testing.T, owner, version string) string {
 		}
 		changed := strings.NewReplacer("github://acme/", "github://"+owner+"/", `"1.0.0"`, `"`+version+`"`).
 			Replace(string(text))
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(changed), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(changed), 0o600))
 	}
 	return dir
 }
@@ -44,21 +43,14 @@ func secretKey(t *testing.T) (file, id, public string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := made.MarshalText()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(made.MarshalText())(t)
 	key, err := signature.ParseSecretKey(text, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	file = filepath.Join(t.TempDir(), "publisher.key")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(connectors.PublicKeyFile(file), key.Public().File(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, text, 0o600))
+	must.Do(t, os.WriteFile(connectors.PublicKeyFile(file), key.Public().File(), 0o600))
 	return file, key.Public().ID().String(), key.Public().String()
 }
 
@@ -255,9 +247,7 @@ func TestASignatureIsAddedToWhatIsInstalled(t *testing.T) {
 		signature.ReasonMalformed: func() error { return os.WriteFile(file, []byte(strings.Repeat("x\n", 4)), 0o600) },
 		signature.ReasonMissing:   func() error { return os.Remove(file) },
 	} {
-		if err := spoil(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, spoil())
 		c.refused(reason, []string{"connector", "verify"})
 		c.ok("connector", "install", signed, "--yes") // repairs it
 		c.ok("connector", "verify")
@@ -269,10 +259,7 @@ func TestPackingIsReproducibleAndRefusesAStaleSignature(t *testing.T) {
 	key, _, _ := secretKey(t)
 	dir := trackerDir(t, "acme", "1.0.0")
 	read := func(file string) string {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		return string(text)
 	}
 	plain := read(c.packed(dir, ""))
@@ -300,12 +287,8 @@ func TestPackingIsReproducibleAndRefusesAStaleSignature(t *testing.T) {
 		signature.ReasonNotAFile: func(f string) error { return os.Symlink("/etc/passwd", f) },
 	} {
 		file := filepath.Join(later, "signature.sig")
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
-		if err := spoil(file); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(file))
+		must.Do(t, spoil(file))
 		c.refused(reason, []string{"connector", "install", later, "--yes"})
 	}
 }
@@ -331,10 +314,10 @@ func TestKeygenOverwritesNothing(t *testing.T) {
 	}
 	secret, pass := filepath.Join(dir, "acme.key"), filepath.Join(dir, "passphrase")
 	for _, file := range []string{pass, filepath.Join(dir, "acme.pub"), secret} {
-		fatal(t, os.WriteFile(file, []byte("correct horse battery\n"), 0o600))
+		must.Do(t, os.WriteFile(file, []byte("correct horse battery\n"), 0o600))
 	}
 	fails("it exists already", "connector", "keygen", "--out", secret, "--passphrase-file", pass)
-	fatal(t, os.Remove(secret))
+	must.Do(t, os.Remove(secret))
 	fails("it exists already", "connector", "keygen", "--out", secret, "--passphrase-file", pass)
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
 		t.Errorf("the directory has %v, %v; want no secret key without its public key", left, err)
@@ -393,9 +376,7 @@ func TestAScopeCannotLookLikeALineOfItsOwn(t *testing.T) {
 	}
 	forged := "Read" + strings.Repeat(" ", 57) + "publisher    part of aileron"
 	spoiled := strings.Replace(string(text), "Read issues", forged, 1)
-	if err := os.WriteFile(manifest, []byte(spoiled), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(manifest, []byte(spoiled), 0o600))
 	if got := c.ok("connector", "check", dir); !strings.Contains(got, ": Read publisher part of aileron\n") {
 		t.Errorf("check prints %s", got)
 	}

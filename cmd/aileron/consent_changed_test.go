@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // changedBeforeTheAnswer runs a command on a terminal, calls change when it asks, and agrees.
@@ -15,7 +17,7 @@ func (o owner) changedBeforeTheAnswer(change func(), args ...string) (shown stri
 	o.t.Helper()
 	cmd := o.program(args...)
 	keyboard, err := pty.Start(cmd)
-	fatal(o.t, err)
+	must.Do(o.t, err)
 	defer keyboard.Close()
 	buf := make([]byte, 4096)
 	for answered := false; ; {
@@ -26,8 +28,7 @@ func (o owner) changedBeforeTheAnswer(change func(), args ...string) (shown stri
 		if !answered && strings.HasSuffix(shown, "[y/N] ") {
 			answered = true
 			change()
-			_, err := keyboard.WriteString("y\n")
-			fatal(o.t, err)
+			must.Get(keyboard.WriteString("y\n"))(o.t)
 		}
 	}
 	_ = cmd.Wait()
@@ -43,7 +44,7 @@ func TestWhatIsChangedBeforeTheAnswerIsNotAdded(t *testing.T) {
 		"[[execute]]\ntool = \"tracker\"\noperation = \"get\"\nargs = { owner = \"the value of its author\" }\n+++\n"
 	file := o.file("try.md", text)
 	shown, code := o.changedBeforeTheAnswer(func() {
-		fatal(t, os.WriteFile(file, []byte(strings.ReplaceAll(text, "what was shown", "another one")), 0o600))
+		must.Do(t, os.WriteFile(file, []byte(strings.ReplaceAll(text, "what was shown", "another one")), 0o600))
 	}, "action", "add", file)
 	if code != 0 || !strings.Contains(shown, `tracker get  {"owner":"the value of its author"}`) {
 		t.Errorf("action add ends with %d: %s", code, shown)
@@ -53,11 +54,11 @@ func TestWhatIsChangedBeforeTheAnswerIsNotAdded(t *testing.T) {
 	}
 
 	dir := filepath.Join(t.TempDir(), "c")
-	fatal(t, errors.Join(os.Mkdir(dir, 0o700), os.CopyFS(dir, os.DirFS("../../examples/connectors/github"))))
+	must.Do(t, errors.Join(os.Mkdir(dir, 0o700), os.CopyFS(dir, os.DirFS("../../examples/connectors/github"))))
 	manifest := filepath.Join(dir, "manifest.toml")
 	shown, code = o.changedBeforeTheAnswer(func() {
 		data, err := os.ReadFile(manifest)
-		fatal(t, errors.Join(err, os.Remove(manifest), os.WriteFile(manifest, append(data, "# changed\n"...), 0o600)))
+		must.Do(t, errors.Join(err, os.Remove(manifest), os.WriteFile(manifest, append(data, "# changed\n"...), 0o600)))
 	}, "connector", "install", dir)
 	if code != 1 || !strings.Contains(shown, " has the hash sha256:") {
 		t.Errorf("connector install ends with %d: %s", code, shown)

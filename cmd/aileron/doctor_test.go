@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/doctor"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
@@ -28,27 +29,26 @@ func TestDoctorNamesWhatIsWrongAndTheFix(t *testing.T) {
 		spoil                   func(o owner)
 	}{
 		"open home": {"home", doctor.StateFail, "other users", "chmod 700", func(o owner) {
-			fatal(t, os.Chmod(o.Flag,
+			must.Do(t, os.Chmod(o.Flag,
 				0o755))
 		}},
 		"settings": {"settings", doctor.StateFail, "config.toml", "correct the file",
-			func(o owner) { fatal(t, os.WriteFile(filepath.Join(o.Flag, "config.toml"), []byte("x = ["), 0o600)) }},
+			func(o owner) { must.Do(t, os.WriteFile(filepath.Join(o.Flag, "config.toml"), []byte("x = ["), 0o600)) }},
 		"locked": {"vault", doctor.StateWarn, "it is locked", "aileron vault unlock", func(o owner) {
 			o.ok("vault",
 				"lock")
 		}},
 		"no vault": {"vault", doctor.StateWarn, "there is none yet", "aileron setup",
-			func(o owner) { fatal(t, os.RemoveAll(filepath.Join(o.Flag, "vault"))) }},
+			func(o owner) { must.Do(t, os.RemoveAll(filepath.Join(o.Flag, "vault"))) }},
 		"open vault": {"vault", doctor.StateFail, "identity.age", "permissions", func(o owner) {
-			fatal(t, os.Chmod(filepath.Join(o.Flag, "vault", "identity.age"), 0o666))
+			must.Do(t, os.Chmod(filepath.Join(o.Flag, "vault", "identity.age"), 0o666))
 		}},
 		"unbound": {"connectors", doctor.StateWarn, "has no credential", "aileron binding setup",
 			func(o owner) { o.ok("connector", "install", "github", "--yes") }},
 		"a changed connector": {"connectors", doctor.StateFail, "was changed", "connector", func(o owner) {
-			files, err := filepath.Glob(filepath.Join(o.Flag, "store/connectors/sha256/*/manifest.toml"))
-			fatal(t, err)
-			fatal(t, os.Chmod(files[0], 0o600))
-			fatal(t, os.WriteFile(files[0], []byte("[connector]\n"), 0o600))
+			files := must.Get(filepath.Glob(filepath.Join(o.Flag, "store/connectors/sha256/*/manifest.toml")))(t)
+			must.Do(t, os.Chmod(files[0], 0o600))
+			must.Do(t, os.WriteFile(files[0], []byte("[connector]\n"), 0o600))
 		}},
 		"a removed key": {"connectors", doctor.StateWarn, "which was removed from the keys of github://acme",
 			"aileron connector remove github://acme/tracker@1.0.0", func(o owner) {
@@ -61,19 +61,19 @@ func TestDoctorNamesWhatIsWrongAndTheFix(t *testing.T) {
 		"another provider": {"agents", doctor.StateWarn, "codex has no connector", "aileron setup codex",
 			func(o owner) { o.ok("connector", "install", "local-openai", "--yes") }},
 		"audit log": {"audit log", doctor.StateFail, "it does not verify", "aileron audit verify", func(o owner) {
-			fatal(t, os.WriteFile(filepath.Join(o.Flag, "audit.db"), []byte("SQLite format 3\x00 and nothing more"), 0o600))
+			must.Do(t, os.WriteFile(filepath.Join(o.Flag, "audit.db"), []byte("SQLite format 3\x00 and nothing more"), 0o600))
 		}},
 		"clock": {"clock", doctor.StateFail, "it was set back", "set the clock", func(o owner) {
 			l, err := audit.Open(filepath.Join(o.Flag, "audit.db"), audit.Options{})
-			fatal(t, err)
+			must.Do(t, err)
 			row := audit.Row{Event: "session.ended", TS: time.Now().Add(time.Hour)}
 			_, err = l.Append(t.Context(), row)
-			fatal(t, err)
-			fatal(t, l.Close())
+			must.Do(t, err)
+			must.Do(t, l.Close())
 		}},
 	} {
 		o := newOwner(t)
-		fatal(t, os.Chmod(o.Flag, 0o700))
+		must.Do(t, os.Chmod(o.Flag, 0o700))
 		o.ok("setup", "claude", "--yes", "--sandbox=off", "--key-file", o.file("key", anthropicKey))
 		o.ok("connector", "install", "npm", "--yes")
 		c.spoil(o)
@@ -125,11 +125,9 @@ func TestDoctorGivesUpAnEngineThatHangs(t *testing.T) {
 		t.Skip("it waits for 20 seconds")
 	}
 	o := newOwner(t)
-	dir, err := os.MkdirTemp("", "hang-")
-	fatal(t, err)
+	dir := must.Get(os.MkdirTemp("", "hang-"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	l, err := net.Listen("unix", filepath.Join(dir, "s"))
-	fatal(t, err)
+	l := must.Get(net.Listen("unix", filepath.Join(dir, "s")))(t)
 	defer l.Close()
 	o.env["DOCKER_HOST"] = "unix://" + filepath.Join(dir, "s")
 	out, _ := o.program("doctor", "--json").Output()

@@ -11,6 +11,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/internal/hostfiles"
@@ -30,12 +31,11 @@ get https://api.github.com/repos/a/b/hooks 'https://api.github.com/user?admin=1'
 get 'https://api.anthropic.com/v1/models?all=1' https://api.anthropic.com/v1/files
 get https://192.0.2.1/ https://single/
 `
-	fatal(t, os.WriteFile(filepath.Join(bin, "claude"), []byte(agent), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(bin, "claude"), []byte(agent), 0o700))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	o.ok("setup", "claude", "--yes", "--sandbox=off", "--key-file", o.file("key", anthropicKey))
 	o.ok("connector", "install", "github", "--yes")
-	out, err := o.program("launch", "--sandbox=off", "claude").CombinedOutput()
-	fatal(t, err)
+	out := must.Get(o.program("launch", "--sandbox=off", "claude").CombinedOutput())(t)
 	report := string(out[strings.Index(string(out), "aileron: session"):])
 	for _, want := range []string{`^aileron: session [0-9A-Z]{26} of claude ended after [0-9.]+m?s, exit code 0\n`,
 		`\n  requests    0 proxied, 0 passed through, 10 refused or failed\n`,
@@ -84,12 +84,11 @@ run '"operation":"issues.get","args":{"number":1}'
 run '"operation":"none","args":{}'
 run '"operation":"user.get","args":{}'
 `
-	fatal(t, os.WriteFile(filepath.Join(bin, "claude"), []byte(agent), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(bin, "claude"), []byte(agent), 0o700))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	o.ok("setup", "claude", "--yes", "--sandbox=off", "--key-file", o.file("key", anthropicKey))
 	o.ok("connector", "install", "github", "--yes")
-	out, err := o.program("launch", "--sandbox=off", "claude").CombinedOutput()
-	fatal(t, err)
+	out := must.Get(o.program("launch", "--sandbox=off", "claude").CombinedOutput())(t)
 	report := string(out[strings.Index(string(out), "aileron: session"):])
 	for _, want := range []string{
 		`\n  refused     2 × github users.get: arguments_invalid\n` +
@@ -113,9 +112,9 @@ run '"operation":"user.get","args":{}'
 func TestANameThatAnAgentChoseBeginsNoLineOfTheReport(t *testing.T) {
 	const columns, fake = 60, "aileron: all is well, run: evil"
 	screen, tty, err := pty.Open()
-	fatal(t, err)
+	must.Do(t, err)
 	defer screen.Close()
-	fatal(t, pty.Setsize(tty, &pty.Winsize{Rows: 24, Cols: columns}))
+	must.Do(t, pty.Setsize(tty, &pty.Winsize{Rows: 24, Cols: columns}))
 	a := cli.New(&console.Console{Stderr: tty, Child: console.ChildStreams{Stderr: tty}},
 		&home.Dir{})
 	e := launch.Ended{Session: "S", Agent: "claude", Requests: session.Tally{
@@ -126,7 +125,7 @@ func TestANameThatAnAgentChoseBeginsNoLineOfTheReport(t *testing.T) {
 		e.Changed = append(e.Changed, hostfiles.Change{Path: "a" + space + fake + "/.envrc", After: "1", When: "enter it"})
 	}
 	report.Print(a.Console, e)
-	fatal(t, tty.Close())
+	must.Do(t, tty.Close())
 	shown, _ := io.ReadAll(screen) // the error is the terminal without a writer
 	if n := strings.Count(string(shown), "run:"); n != len(e.Changed) {
 		t.Fatalf("%d names are shown:\n%s", n, shown)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // Two ailerons share a home, and the newer one has been there first: the older
@@ -44,11 +45,10 @@ func TestWhatANewerAileronWroteIsRefusedAndKept(t *testing.T) {
 			path := filepath.Join(o.Flag, c.file)
 			text := c.to
 			if c.from != "" {
-				old, err := os.ReadFile(path)
-				fatal(t, err)
+				old := must.Get(os.ReadFile(path))(t)
 				text = strings.Replace(string(old), c.from, c.to, 1)
 			}
-			fatal(t, os.WriteFile(path, []byte(text), 0o600))
+			must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 			before := o.inForce()
 			for _, args := range c.calls(o) {
 				_, errs, code := o.run(append([]string{"--json"}, args...)...)
@@ -71,15 +71,15 @@ func TestANewerAileronsSessionIsLeftAlone(t *testing.T) {
 	o := newOwner(t)
 	id := audit.NewID()
 	dir := filepath.Join(o.Flag, "sessions", id)
-	fatal(t, os.MkdirAll(dir, 0o700))
+	must.Do(t, os.MkdirAll(dir, 0o700))
 	described := filepath.Join(dir, "session.json")
-	fatal(t, os.WriteFile(described, []byte(`{"format":2,"session":{"id":"`+id+`"}}`), 0o600))
+	must.Do(t, os.WriteFile(described, []byte(`{"format":2,"session":{"id":"`+id+`"}}`), 0o600))
 	changes := filepath.Join(o.Flag, "changes")
-	fatal(t, os.MkdirAll(changes, 0o700))
+	must.Do(t, os.MkdirAll(changes, 0o700))
 	pending := filepath.Join(changes, audit.NewID()+".json")
-	fatal(t, os.WriteFile(pending, []byte(`{"format":2,"change":{"kind":"vault.lock"}}`), 0o600))
+	must.Do(t, os.WriteFile(pending, []byte(`{"format":2,"change":{"kind":"vault.lock"}}`), 0o600))
 	old := time.Now().Add(-time.Hour)
-	fatal(t, os.Chtimes(dir, old, old)) // or the sweep takes it for one that begins
+	must.Do(t, os.Chtimes(dir, old, old)) // or the sweep takes it for one that begins
 
 	_, errs, code := o.run("run", "--", "true")
 	if code != 0 || strings.Count(errs, "an interrupted change is not recorded yet: "+pending+" has the format 2") != 1 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 )
@@ -23,13 +24,8 @@ func TestTheReleaseBuildIsStatic(t *testing.T) {
 		t.Skip("containers run Linux builds")
 	}
 	path := filepath.Join(t.TempDir(), "aileron")
-	if err := harness.BuildReleased(path, "."); err != nil {
-		t.Fatal(err)
-	}
-	f, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, harness.BuildReleased(path, "."))
+	f := must.Get(elf.Open(path))(t)
 	defer f.Close()
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 var (
@@ -35,14 +37,13 @@ func TestJSONIsWhatItWas(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
-			story, err := txtar.ParseFile(file)
-			fatal(t, err)
+			story := must.Get(txtar.ParseFile(file))(t)
 			home := t.TempDir()
-			fatal(t, txtar.Write(story, home))
+			must.Do(t, txtar.Write(story, home))
 			got := transcript(t, home, string(story.Comment))
 			if *updateGolden {
 				story.Comment = []byte(got)
-				fatal(t, os.WriteFile(file, txtar.Format(story), 0o600))
+				must.Do(t, os.WriteFile(file, txtar.Format(story), 0o600))
 				return
 			}
 			if want := string(story.Comment); got != want {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // busConfig is a session bus that starts no service: a prompt of the keyring fails, and never appears on a desktop.
@@ -36,18 +38,17 @@ func newSecretService(t *testing.T, o owner) *secretService {
 			t.Skipf("there is no %s; scripts/prepare --tests installs it", name)
 		}
 	}
-	dir, err := os.MkdirTemp("", "kr-") // the path of a socket is short
-	fatal(t, err)
+	dir := must.Get(os.MkdirTemp("", "kr-"))(t) // the path of a socket is short
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket, config := filepath.Join(dir, "bus"), filepath.Join(dir, "bus.conf")
-	fatal(t, os.WriteFile(config, []byte(fmt.Sprintf(busConfig, socket)), 0o600))
+	must.Do(t, os.WriteFile(config, []byte(fmt.Sprintf(busConfig, socket)), 0o600))
 	k := &secretService{t: t, bus: "unix:path=" + socket}
 	k.start("", "dbus-daemon", "--nofork", "--print-address", "--config-file="+config)
 	k.daemon = k.start("the login password", "gnome-keyring-daemon", "--foreground", "--unlock", "--components=secrets",
 		"--control-directory="+dir)
 	k.awaitUnlocked()
 	o.env["DBUS_SESSION_BUS_ADDRESS"], o.env[keyringWaitEnv] = k.bus, patience.String()
-	fatal(t, os.Chmod(o.Flag, 0o700)) // as doctor wants it
+	must.Do(t, os.Chmod(o.Flag, 0o700)) // as doctor wants it
 	return k
 }
 
@@ -60,8 +61,8 @@ func (k *secretService) start(input, name string, args ...string) *exec.Cmd {
 		"DBUS_SESSION_BUS_ADDRESS=" + k.bus}
 	cmd.Stdin = strings.NewReader(input)
 	out, err := cmd.StdoutPipe()
-	fatal(k.t, err)
-	fatal(k.t, cmd.Start())
+	must.Do(k.t, err)
+	must.Do(k.t, cmd.Start())
 	k.t.Cleanup(func() {
 		_ = cmd.Process.Signal(unix.SIGCONT)
 		_ = cmd.Process.Kill()
@@ -114,7 +115,7 @@ func (o owner) says(code int, texts []string, args ...string) {
 	if exit, ok := err.(*exec.ExitError); ok {
 		ended, err = exit.ExitCode(), nil
 	}
-	fatal(o.t, err)
+	must.Do(o.t, err)
 	for _, text := range texts {
 		if !strings.Contains(string(out), text) {
 			o.t.Errorf("aileron %q does not say %q: %s", args, text, out)
@@ -171,7 +172,7 @@ func TestAKeyringThatRefusesOrHangsIsNamed(t *testing.T) {
 	}
 	k.lock()
 	refuses("the OS keyring is locked")
-	fatal(t, k.daemon.Process.Signal(unix.SIGSTOP))
+	must.Do(t, k.daemon.Process.Signal(unix.SIGSTOP))
 	delete(o.env, keyringWaitEnv)
 	refuses("the OS keyring does not respond within 2s")
 }
@@ -180,7 +181,7 @@ func TestAKeyringThatRefusesOrHangsIsNamed(t *testing.T) {
 func TestABusWithoutAKeyringIsNoObstacle(t *testing.T) {
 	o := newOwner(t)
 	k := newSecretService(t, o)
-	fatal(t, k.daemon.Process.Kill())
+	must.Do(t, k.daemon.Process.Kill())
 	_ = k.daemon.Wait()
 	o.says(0, nil, "vault", "init")
 	o.says(0, []string{`"keyring":"none"`}, "vault", "status", "--json")

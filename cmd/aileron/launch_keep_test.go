@@ -10,6 +10,7 @@ import (
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	launchcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/internal/launch"
@@ -32,7 +33,7 @@ func TestTheStateIsKeptUnlessAFlagOrTheConfigurationSaysNo(t *testing.T) {
 		{"[sandbox]\nkeep = true\n", true, false, false},
 	} {
 		a := cli.New(&console.Console{}, &home.Dir{Flag: t.TempDir()})
-		fatal(t, os.WriteFile(filepath.Join(a.Flag, "config.toml"), []byte(c.config), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(a.Flag, "config.toml"), []byte(c.config), 0o600))
 		if got, err := launchcmd.Keeps(a, &cli.SandboxOptions{Keep: c.flag,
 			KeepGiven: c.given}); got != c.want || err != nil {
 			t.Errorf("with %q, and the flag (%v) as %v: keeps = %v, %v", c.config, c.given, c.flag, got, err)

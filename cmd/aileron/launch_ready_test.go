@@ -9,6 +9,7 @@ import (
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 )
@@ -40,7 +41,7 @@ func TestTheVaultIsOpenedBeforeAnImageIsBuilt(t *testing.T) {
 	want("with a binding", true, "", "")
 	want("with a wrong passphrase", false, "the passphrase is wrong", o.file("wrong", "a wrong passphrase"))
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	fatal(t, unix.Mkfifo(pipe, 0o600))
+	must.Do(t, unix.Mkfifo(pipe, 0o600))
 	want("with a pipe, for which the session waits", false, "", pipe)
 	o.ok("vault", "lock")
 	want("locked for all", false, "", "")

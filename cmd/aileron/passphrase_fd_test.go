@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A script hands the passphrase over in a pipe: it is in no file, no argument and no variable.
@@ -13,11 +15,11 @@ func TestAPassphraseComesThroughADescriptor(t *testing.T) {
 	piped := func(passphrase string, args ...string) (string, error) {
 		t.Helper()
 		r, w, err := os.Pipe()
-		fatal(t, err)
+		must.Do(t, err)
 		defer r.Close()
 		_, err = w.WriteString(passphrase + "\n")
-		fatal(t, err)
-		fatal(t, w.Close())
+		must.Do(t, err)
+		must.Do(t, w.Close())
 		cmd := o.program(args...)
 		cmd.ExtraFiles = []*os.File{r} // descriptor 3
 		out, err := cmd.CombinedOutput()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/project"
 )
 
@@ -17,7 +18,7 @@ func TestAPersonDecidesAboutAProjectOnATerminal(t *testing.T) {
 	o.env = nil
 	t.Setenv("DOCKER_HOST", "unix://"+filepath.Join(t.TempDir(), "no-engine"))
 	dir := t.TempDir()
-	fatal(t, errors.Join(
+	must.Do(t, errors.Join(
 		os.Mkdir(filepath.Join(dir, "data"), 0o700),
 		os.WriteFile(filepath.Join(dir, ".aileron.toml"), []byte("mounts = [\"data:/srv/data\"]\nports = [\"8080:80\"]\n"+
 			"[env]\nGREETING = \"hello  world\"\n"), 0o600),
@@ -72,7 +73,7 @@ func TestAPersonDecidesAboutAProjectOfACommandOnThisHost(t *testing.T) {
 	o.env = nil
 	dir := t.TempDir()
 	file := filepath.Join(dir, ".aileron.toml")
-	write := func(text string) { fatal(t, os.WriteFile(file, []byte(text), 0o600)) }
+	write := func(text string) { must.Do(t, os.WriteFile(file, []byte(text), 0o600)) }
 	const content = "allow = [\"docs.example\"]\nports = [\"8080:80\"]\n"
 	write(content)
 	question := []string{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	launchcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
@@ -26,9 +27,7 @@ func TestAProjectsFileDecidesAboutImagesWithoutASession(t *testing.T) {
 	file := filepath.Join(dir, config.ProjectFile)
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	for _, verb := range [][]string{{"sandbox", "check", "--agent=sh"}, {"sandbox", "build"}} {
 		// allow and mounts are not about an image.
@@ -103,9 +102,7 @@ func TestTheExampleOfAProjectsFileIsInForce(t *testing.T) {
 	s := &cli.SandboxOptions{}
 	s.Dir, s.Project.Trust, s.Given = "../../examples/project", true, func(string) bool { return false }
 	a := cli.New(&console.Console{Stderr: t.Output()}, &home.Dir{Flag: c.Flag})
-	if err := a.UseProject(&s.Session, &s.Sandbox); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.UseProject(&s.Session, &s.Sandbox))
 	_, data, err := s.Custom.Read(s.Dir)
 	if err == nil {
 		_, err = sandbox.CustomImage(sandbox.BaseImage(), nil, data)

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 )
@@ -22,10 +23,7 @@ func TestADescriptorOfASecretIsNotInherited(t *testing.T) {
 	}
 	defer f.Close()
 	for _, fds := range []string{"/dev/fd", "/proc/self/fd"} {
-		secret, err := unix.Dup(int(f.Fd())) // as a shell opens it: inherited
-		if err != nil {
-			t.Fatal(err)
-		}
+		secret := must.Get(unix.Dup(int(f.Fd())))(t) // as a shell opens it: inherited
 		plain, err := unix.Dup(int(f.Fd()))
 		if err != nil {
 			t.Fatal(err)

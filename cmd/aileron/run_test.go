@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/protect"
 )
 
@@ -16,7 +17,7 @@ func TestACommandThatCannotRunHasAShellsExitCode(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
-		fatal(t, os.WriteFile(path, []byte(text), mode))
+		must.Do(t, os.WriteFile(path, []byte(text), mode))
 		return path
 	}
 	script := file("script", "#!/bin/sh\nexit 3\n", 0o700)
@@ -51,7 +52,7 @@ func TestACommandThatCannotRunHasAShellsExitCode(t *testing.T) {
 // cannot be used.
 func TestAMissingCommandIsFoundOutBeforeTheHomeIsOpened(t *testing.T) {
 	o := newOwner(t)
-	fatal(t, os.WriteFile(filepath.Join(o.Flag, "config.toml"), []byte("unknown = 1\n"), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(o.Flag, "config.toml"), []byte("unknown = 1\n"), 0o600))
 	if _, errs, code := o.run("run", "--", "no-such-command"); code != 127 || !strings.Contains(errs, "no such command") {
 		t.Errorf("it ends with %d and says %q, want 127", code, errs)
 	}
@@ -64,8 +65,7 @@ func TestAMissingCommandIsFoundOutBeforeTheHomeIsOpened(t *testing.T) {
 // process, and what makes the command's environment.
 func TestThePassphraseIsNotInherited(t *testing.T) {
 	if slices.Contains(os.Args, "protected-child") {
-		p, err := protect.ProtectProcess()
-		fatal(t, err)
+		p := must.Get(protect.ProtectProcess())(t)
 		if p.Getenv("AILERON_VAULT_PASSPHRASE") != testPassphrase {
 			t.Error("aileron itself has lost the passphrase")
 		}

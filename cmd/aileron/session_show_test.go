@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/session"
 )
 
@@ -66,9 +67,7 @@ func TestSessionShowHasTheCause(t *testing.T) {
 func TestASessionOfWhichOnlyTheDirectoryIsLeftIsUnclean(t *testing.T) {
 	c := newRunner(t)
 	dir := filepath.Join(c.Flag, "sessions", "01LEFT")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o700))
 	if err := os.WriteFile(filepath.Join(dir, "session.json"),
 		[]byte(`{"id":"01LEFT","pid":1,"agent":"curl","mode":"podman"}`), 0o600); err != nil {
 		t.Fatal(err)

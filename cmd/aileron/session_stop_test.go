@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/session"
 )
 
@@ -48,9 +49,7 @@ func TestASessionIsStoppedWhileItWaitsForAPassphrase(t *testing.T) {
 	o.ok("connector", "install", exampleGitHub, "--yes")
 	o.ok("binding", "setup", githubFQN, "--secret-file", o.file("token", "ghp-0123456789abcdef\n"))
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	defer func() { // the readers that are left
 		if f, err := os.OpenFile(pipe, os.O_RDWR|syscall.O_NONBLOCK, 0); err == nil {
 			_ = f.Close()

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 )
@@ -26,7 +27,7 @@ import (
 func (o owner) converse(answers []string, args ...string) (stdout, stderr string, code int) {
 	o.t.Helper()
 	keyboard, terminal, err := pty.Open()
-	fatal(o.t, err)
+	must.Do(o.t, err)
 	defer keyboard.Close()
 	defer terminal.Close()
 	var out, errs bytes.Buffer
@@ -38,8 +39,7 @@ func (o owner) converse(answers []string, args ...string) (stdout, stderr string
 			if len(answers) > 0 {
 				keys, answers = answers[0]+"\n", answers[1:]
 			}
-			_, err := keyboard.WriteString(keys)
-			fatal(o.t, err)
+			must.Get(keyboard.WriteString(keys))(o.t)
 		}
 		return errs.Write(p)
 	})
@@ -73,7 +73,7 @@ func (o owner) dialogue(typed []string, args ...string) (shown string, code int)
 func (o owner) dialogueOf(cmd *exec.Cmd, typed []string) (shown string, code int) {
 	o.t.Helper()
 	keyboard, err := pty.Start(cmd)
-	fatal(o.t, err)
+	must.Do(o.t, err)
 	defer keyboard.Close()
 	var late atomic.Bool
 	defer time.AfterFunc(patience, func() {
@@ -89,8 +89,7 @@ func (o owner) dialogueOf(cmd *exec.Cmd, typed []string) (shown string, code int
 				o.t.Fatalf("it ended before it asked for %q: %s", answer, shown)
 			}
 		}
-		_, err := keyboard.WriteString(answer)
-		fatal(o.t, err)
+		must.Get(keyboard.WriteString(answer))(o.t)
 	}
 	for {
 		n, err := keyboard.Read(buf)
@@ -116,7 +115,7 @@ func TestALaunchAsksForWhatIsMissing(t *testing.T) {
 	o.env = nil
 	bin := t.TempDir()
 	agent := []byte("#!/bin/sh\necho the agent runs\n")
-	fatal(t, os.WriteFile(filepath.Join(bin, "claude"), agent, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(bin, "claude"), agent, 0o700))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	shown, code := o.dialogue([]string{"y\n", anthropicKey + "\n", "\n", testPassphrase + "\n", testPassphrase + "\n",
 		"y\n"}, "launch", "--sandbox=off", "claude")
@@ -151,7 +150,7 @@ func TestALaunchOffersOnceWhatIsDeclined(t *testing.T) {
 	o := newOwner(t)
 	o.env = nil
 	bin := t.TempDir()
-	fatal(t, os.WriteFile(filepath.Join(bin, "claude"), []byte("#!/bin/sh\necho the agent runs\n"), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(bin, "claude"), []byte("#!/bin/sh\necho the agent runs\n"), 0o700))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	o.ok("connector", "install", exampleGitHub, "--yes")
 	launch := []string{"launch", "--sandbox=off", "claude"}
@@ -170,13 +169,13 @@ func TestALaunchOffersOnceWhatIsDeclined(t *testing.T) {
 // it.
 func TestASecretThatIsTypedTooEarlyIsNotOnTheScreen(t *testing.T) {
 	keyboard, terminal, err := pty.Open()
-	fatal(t, err)
+	must.Do(t, err)
 	defer keyboard.Close()
 	defer terminal.Close()
 	a := cli.New(&console.Console{Stdin: terminal}, &home.Dir{})
 	a.Stderr = writerFunc(func(p []byte) (int, error) { return keyboard.WriteString(anthropicKey + "\n") })
 	talk, err := a.Converse()
-	fatal(t, err)
+	must.Do(t, err)
 	typeAhead(t, keyboard, terminal, githubToken)
 	if got, err := a.ReadUnseen(t.Context(), "key"); err != nil || string(got) != anthropicKey {
 		t.Fatalf("read %d bytes, %v; want what was typed after the question", len(got), err)
@@ -185,11 +184,10 @@ func TestASecretThatIsTypedTooEarlyIsNotOnTheScreen(t *testing.T) {
 	a.DiscardTyped()
 	talk.End()
 	_, err = terminal.WriteString("$ ")
-	fatal(t, err)
+	must.Do(t, err)
 	shown := ""
 	for buf := make([]byte, 4096); !strings.HasSuffix(shown, "$ "); {
-		n, err := keyboard.Read(buf)
-		fatal(t, err)
+		n := must.Get(keyboard.Read(buf))(t)
 		shown += string(buf[:n])
 	}
 	if strings.TrimSpace(shown) != "$" {
@@ -197,7 +195,7 @@ func TestASecretThatIsTypedTooEarlyIsNotOnTheScreen(t *testing.T) {
 	}
 	// The echo is as it was, and the shell reads what is typed from now on.
 	_, err = keyboard.WriteString("ls\n")
-	fatal(t, err)
+	must.Do(t, err)
 	line := make([]byte, 100)
 	if n, err := terminal.Read(line); err != nil || string(line[:n]) != "ls\n" {
 		t.Errorf("the shell reads %q, %v", line[:n], err)
@@ -207,7 +205,7 @@ func TestASecretThatIsTypedTooEarlyIsNotOnTheScreen(t *testing.T) {
 // The second line of what is pasted at a question grants nothing at the next.
 func TestWhatIsTypedAheadAnswersNoQuestion(t *testing.T) {
 	keyboard, terminal, err := pty.Open()
-	fatal(t, err)
+	must.Do(t, err)
 	defer keyboard.Close()
 	defer terminal.Close()
 	a := cli.New(&console.Console{Stdin: terminal}, &home.Dir{})
@@ -230,15 +228,14 @@ func TestASignalAtAPromptIsInTheExitCode(t *testing.T) {
 		o.env = nil
 		cmd := o.program("vault", "init")
 		keyboard, err := pty.Start(cmd)
-		fatal(t, err)
+		must.Do(t, err)
 		defer keyboard.Close()
 		shown, buf := "", make([]byte, 4096)
 		for !strings.HasSuffix(shown, ": ") {
-			n, err := keyboard.Read(buf)
-			fatal(t, err)
+			n := must.Get(keyboard.Read(buf))(t)
 			shown += string(buf[:n])
 		}
-		fatal(t, cmd.Process.Signal(end))
+		must.Do(t, cmd.Process.Signal(end))
 		_ = cmd.Wait()
 		if code := cmd.ProcessState.ExitCode(); code != want {
 			t.Errorf("%v: it ends with %d, want %d", end, code, want)
@@ -251,7 +248,7 @@ func TestASignalThatEndsTheContextIsInTheExitCode(t *testing.T) {
 	for range 20 {
 		ctx, stop := signal.NotifyContext(t.Context(), syscall.SIGTERM)
 		in, out, err := os.Pipe()
-		fatal(t, err)
+		must.Do(t, err)
 		_, err = console.Ask(ctx, func() error {
 			if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
 				return err
@@ -260,7 +257,7 @@ func TestASignalThatEndsTheContextIsInTheExitCode(t *testing.T) {
 			return nil
 		}, func() ([]byte, error) { return console.ReadTyped(in) })
 		stop()
-		fatal(t, out.Close())
+		must.Do(t, out.Close())
 		if got := (console.ExitError{}); !errors.As(err, &got) || got.Code != 143 {
 			t.Fatalf("it ends with %v, want 143", err)
 		}
@@ -271,10 +268,9 @@ func TestASignalThatEndsTheContextIsInTheExitCode(t *testing.T) {
 func typeAhead(t *testing.T, keyboard, terminal *os.File, line string) {
 	t.Helper()
 	_, err := keyboard.WriteString(line + "\n")
-	fatal(t, err)
+	must.Do(t, err)
 	for end := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
-		n, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCINQ)
-		fatal(t, err)
+		n := must.Get(unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCINQ))(t)
 		if n > 0 {
 			return
 		}

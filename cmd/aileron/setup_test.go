@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -89,8 +90,7 @@ func (o owner) snapshot() string {
 			if err != nil || d.IsDir() {
 				return nil // there is none yet
 			}
-			data, err := os.ReadFile(path)
-			fatal(o.t, err)
+			data := must.Get(os.ReadFile(path))(o.t)
 			all.WriteString(path + " " + string(data) + "\n")
 			return nil
 		})

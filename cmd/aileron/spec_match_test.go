@@ -23,6 +23,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
 	speccmd "github.com/ALRubinger/aileron/cmd/aileron/internal/spec"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/ALRubinger/aileron/proxy/upstream"
@@ -65,40 +66,32 @@ func newDecisions(t *testing.T) decisions {
 	c := newRunner(t)
 	dir := t.TempDir()
 	for name, text := range map[string]string{"manifest.toml": decideManifest, "aileron.connector.v1.json": decideSpec} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	c.ok("connector", "install", dir, "--yes")
-	s, err := store.Open(filepath.Join(c.Flag, "store"))
-	fatal(t, err)
+	s := must.Get(store.Open(filepath.Join(c.Flag, "store")))(t)
 	connectors, broken := s.Current()
 	if len(broken) > 0 {
 		t.Fatal(broken)
 	}
-	index, err := spec.NewIndex(connectors)
-	fatal(t, err)
-	secret, err := vault.NewSecret([]byte("S1-secret-of-the-table"))
-	fatal(t, err)
-	authority, err := ca.NewSession(ca.Options{Session: "table"})
-	fatal(t, err)
-	log, err := audit.Open(filepath.Join(t.TempDir(), "audit.db"), audit.Options{})
-	fatal(t, err)
+	index := must.Get(spec.NewIndex(connectors))(t)
+	secret := must.Get(vault.NewSecret([]byte("S1-secret-of-the-table")))(t)
+	authority := must.Get(ca.NewSession(ca.Options{Session: "table"}))(t)
+	log := must.Get(audit.Open(filepath.Join(t.TempDir(), "audit.db"), audit.Options{}))(t)
 	closed := netip.MustParseAddrPort("127.0.0.1:1")
 	pins := map[string]netip.AddrPort{"x.wild.test:443": closed, "any.good.test:443": closed, "plain.good.test:80": closed,
 		"api.good.test:443": closed}
 	plane, err := proxy.New(proxy.Config{Session: "01TABLE", Token: "t", CA: authority, Audit: log,
 		Upstream: upstream.Options{Resolve: pins}})
-	fatal(t, err)
+	must.Do(t, err)
 	plane.SetGrants(&proxy.Grants{Index: index, Bound: map[spec.FQN]proxy.Bound{
 		"github://acme/tracker": {Binding: "bearer/tracker/x", Credential: vault.Credential{Kind: "bearer",
 			Secret: secret}}}})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	fatal(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
 	go func() { defer close(served); _ = front.New(plane).Serve(ctx, l, front.Listener{Sealed: true}) }()
-	t.Cleanup(func() { cancel(); <-served; plane.Drain(context.Background()); fatal(t, log.Close()) })
+	t.Cleanup(func() { cancel(); <-served; plane.Drain(context.Background()); must.Do(t, log.Close()) })
 	roots := x509.NewCertPool()
 	roots.AddCert(authority.Root())
 	return decisions{c, l.Addr().String(), roots}
@@ -108,8 +101,7 @@ func newDecisions(t *testing.T) decisions {
 func (d decisions) verdict(conn net.Conn, head string) string {
 	d.t.Helper()
 	_ = conn.SetDeadline(time.Now().Add(patience))
-	_, err := io.WriteString(conn, head)
-	fatal(d.t, err)
+	must.Get(io.WriteString(conn, head))(d.t)
 	return d.read(conn, head)
 }
 
@@ -122,8 +114,7 @@ func (d decisions) read(from io.Reader, head string) string {
 	if err != nil {
 		d.t.Fatalf("%q: %v", head, err)
 	}
-	body, err := io.ReadAll(res.Body)
-	fatal(d.t, err)
+	body := must.Get(io.ReadAll(res.Body))(d.t)
 	var e struct {
 		Error struct {
 			Class   string
@@ -140,8 +131,7 @@ func (d decisions) read(from io.Reader, head string) string {
 }
 
 func (d decisions) dial() net.Conn {
-	conn, err := net.Dial("tcp", d.addr)
-	fatal(d.t, err)
+	conn := must.Get(net.Dial("tcp", d.addr))(d.t)
 	return conn
 }
 
@@ -169,8 +159,7 @@ func (d decisions) tunnelled(method, raw string) string {
 	conn := d.dial()
 	defer conn.Close()
 	fmt.Fprintf(conn, "CONNECT %s HTTP/1.0\r\n\r\n", at)
-	answer, err := io.ReadAll(io.LimitReader(conn, int64(len(established))))
-	fatal(d.t, err)
+	answer := must.Get(io.ReadAll(io.LimitReader(conn, int64(len(established)))))(d.t)
 	if string(answer) != established {
 		rest, _ := io.ReadAll(conn)
 		return d.read(io.MultiReader(bytes.NewReader(answer), bytes.NewReader(rest)), at)
@@ -181,7 +170,7 @@ func (d decisions) tunnelled(method, raw string) string {
 	}
 	authority, _, _ := proxy.ParseURL(raw)
 	secure := tls.Client(conn, &tls.Config{ServerName: authority.Host, RootCAs: d.roots, MinVersion: tls.VersionTLS12})
-	fatal(d.t, secure.Handshake())
+	must.Do(d.t, secure.Handshake())
 	return d.verdict(secure, head)
 }
 
@@ -289,14 +278,12 @@ func TestSpecMatchIsTheProxysDecision(t *testing.T) {
 // fuzzedTargets are the paths among the seeds of proxy's FuzzTarget.
 func fuzzedTargets(t *testing.T) []string {
 	files, err := filepath.Glob("../../proxy/testdata/fuzz/FuzzTarget/*")
-	fatal(t, err)
+	must.Do(t, err)
 	var targets []string
 	for _, f := range files {
-		data, err := os.ReadFile(f)
-		fatal(t, err)
+		data := must.Get(os.ReadFile(f))(t)
 		line := strings.Split(string(data), "\n")[1]
-		s, err := strconv.Unquote(strings.TrimSuffix(strings.TrimPrefix(line, "string("), ")"))
-		fatal(t, err)
+		s := must.Get(strconv.Unquote(strings.TrimSuffix(strings.TrimPrefix(line, "string("), ")")))(t)
 		if strings.HasPrefix(s, "/") && !strings.ContainsAny(s, "#") {
 			targets = append(targets, s)
 		}

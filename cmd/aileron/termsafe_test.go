@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
@@ -30,17 +31,11 @@ func checkSafe(t *testing.T, what, text string) {
 func TestWhatIsPrintedCannotControlATerminal(t *testing.T) {
 	o := newOwner(t)
 	dir := filepath.Join(t.TempDir(), hostile)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o700))
 	script := filepath.Join(dir, "run\n"+hostile)
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nexit 0\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(script, []byte("#!/bin/sh\nexit 0\n"), 0o700))
 	spec := filepath.Join(dir, "aileron.connector.v1.json")
-	if err := os.WriteFile(spec, []byte(`{"`+"\u202e\u009b"+`":1}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(spec, []byte(`{"`+"\u202e\u009b"+`":1}`), 0o600))
 	for _, args := range [][]string{
 		{"--" + hostile}, {hostile}, {"vault", hostile}, {"help", hostile}, {"audit", "list", "--since", hostile},
 		{"--log-level", hostile, "vault", "status"},
@@ -76,9 +71,7 @@ func TestWhatIsPrintedCannotControlATerminal(t *testing.T) {
 func TestJSONForATerminalKeepsItsMeaning(t *testing.T) {
 	o := newOwner(t)
 	script := filepath.Join(t.TempDir(), hostile)
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nexit 0\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(script, []byte("#!/bin/sh\nexit 0\n"), 0o700))
 	o.ok("run", "--", script)
 	out := o.ok("session", "list", "--json")
 	var list []struct{ Agent string }
@@ -130,10 +123,7 @@ func TestNothingIsPrintedPastTheEscapes(t *testing.T) {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		raw, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(os.ReadFile(name))(t)
 		if got := direct.Find(raw); got != nil && name != "app.go" && name != "main.go" {
 			t.Errorf("%s uses %s; print to the app's stdout or stderr", name, got)
 		}

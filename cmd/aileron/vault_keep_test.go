@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/vault"
@@ -49,9 +50,9 @@ func TestTheProcessThatHoldsTheKeyIsItsOwn(t *testing.T) {
 		return text
 	}
 	v := vault.Open(filepath.Join(o.Flag, "vault"), cheapVaults()...)
-	fatal(t, v.Unlock([]byte(testPassphrase)))
+	must.Do(t, v.Unlock([]byte(testPassphrase)))
 	key, err := v.Key()
-	fatal(t, err)
+	must.Do(t, err)
 	for _, name := range []string{"cmdline", "environ"} {
 		if text := read(name); bytes.Contains(text, key) || bytes.Contains(text, []byte(testPassphrase)) {
 			t.Errorf("%s of the process has the key or the passphrase", name)
@@ -81,13 +82,12 @@ func TestTheProcessThatHoldsTheKeyIsItsOwn(t *testing.T) {
 func kept(t *testing.T) (owner, keeper.State) {
 	t.Helper()
 	o := newOwner(t)
-	fatal(t, os.Chmod(os.Getenv("XDG_RUNTIME_DIR"), 0o700))
+	must.Do(t, os.Chmod(os.Getenv("XDG_RUNTIME_DIR"), 0o700))
 	o.ok("vault", "init")
 	if out, err := o.program("vault", "unlock", "--for", "1h").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	held, err := keeper.Ask(t.Context(), o.Flag)
-	fatal(t, err)
+	held := must.Get(keeper.Ask(t.Context(), o.Flag))(t)
 	t.Cleanup(func() { _ = syscall.Kill(held.PID, syscall.SIGTERM) })
 	return o, held
 }
@@ -95,7 +95,7 @@ func kept(t *testing.T) (owner, keeper.State) {
 // The mark of a lock ends the process by itself: the command that left it may have been killed.
 func TestALockedVaultsKeyIsNotKept(t *testing.T) {
 	o, _ := kept(t)
-	fatal(t, vault.Open(filepath.Join(o.Flag, "vault"), cheapVaults()...).SetLocked(true))
+	must.Do(t, vault.Open(filepath.Join(o.Flag, "vault"), cheapVaults()...).SetLocked(true))
 	if _, err := keeper.Fetch(t.Context(), o.Flag); !errors.Is(err, keeper.ErrNone) {
 		t.Errorf("the key of a locked vault is given out: %v", err)
 	}
@@ -103,7 +103,7 @@ func TestALockedVaultsKeyIsNotKept(t *testing.T) {
 
 func TestAVaultThatIsRemovedTakesItsKeyWithIt(t *testing.T) {
 	o, _ := kept(t)
-	fatal(t, os.RemoveAll(filepath.Join(o.Flag, "vault")))
+	must.Do(t, os.RemoveAll(filepath.Join(o.Flag, "vault")))
 	if _, err := keeper.Fetch(t.Context(), o.Flag); !errors.Is(err, keeper.ErrNone) {
 		t.Errorf("the key of a vault that was removed is given out: %v", err)
 	}
@@ -119,7 +119,7 @@ func TestAHeldKeyDoesNotChangeThePassphrase(t *testing.T) {
 // A key of the vault that was here before opens nothing, and is no obstacle.
 func TestAHeldKeyOfAnotherVaultIsNotUsed(t *testing.T) {
 	o := withConnectors(t)
-	fatal(t, os.Chmod(os.Getenv("XDG_RUNTIME_DIR"), 0o700))
+	must.Do(t, os.Chmod(os.Getenv("XDG_RUNTIME_DIR"), 0o700))
 	o.ok("vault", "init")
 	a := cli.New(&console.Console{}, &home.Dir{Flag: o.Flag,
 		VaultOptions: cheapVaults()})
@@ -128,10 +128,10 @@ func TestAHeldKeyOfAnotherVaultIsNotUsed(t *testing.T) {
 		t.Errorf("a key of another vault opens it: %v, %v", held, err)
 	}
 	v := a.VaultAt(o.Flag)
-	fatal(t, v.Unlock([]byte(testPassphrase)))
+	must.Do(t, v.Unlock([]byte(testPassphrase)))
 	key, err := v.Key()
-	fatal(t, err)
-	fatal(t, keeper.End(t.Context(), o.Flag))
+	must.Do(t, err)
+	must.Do(t, keeper.End(t.Context(), o.Flag))
 	serveHeld(t, o.Flag, string(key))
 	if v, held, err := a.HeldVault(t.Context(), ""); err != nil || !held || !v.Unlocked() {
 		t.Errorf("the key of the vault does not open it: %v, %v", held, err)
@@ -142,7 +142,7 @@ func TestAHeldKeyOfAnotherVaultIsNotUsed(t *testing.T) {
 func serveHeld(t *testing.T, home, text string) {
 	t.Helper()
 	key, err := keeper.ReadKey(strings.NewReader(text))
-	fatal(t, err)
+	must.Do(t, err)
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 )
@@ -68,7 +69,7 @@ func TestTypedAheadIsDiscardedByAnError(t *testing.T) {
 	o := newOwner(t)
 	o.env = nil
 	keyboard, terminal, err := pty.Open()
-	fatal(t, err)
+	must.Do(t, err)
 	defer keyboard.Close()
 	defer terminal.Close()
 	o.ok("vault", "init", "--passphrase-file", o.file("passphrase", testPassphrase))
@@ -77,8 +78,7 @@ func TestTypedAheadIsDiscardedByAnError(t *testing.T) {
 		&home.Dir{VaultOptions: cheapVaults()})
 	a.Stderr = writerFunc(func(p []byte) (int, error) {
 		if bytes.HasSuffix(p, []byte(": ")) {
-			_, err := keyboard.WriteString("wrong\n" + testPassphrase + "\n")
-			fatal(t, err)
+			must.Get(keyboard.WriteString("wrong\n" + testPassphrase + "\n"))(t)
 		}
 		return errs.Write(p)
 	})
@@ -88,7 +88,7 @@ func TestTypedAheadIsDiscardedByAnError(t *testing.T) {
 	}
 	// Now the shell reads.
 	_, err = keyboard.WriteString("ls\n")
-	fatal(t, err)
+	must.Do(t, err)
 	line := make([]byte, 100)
 	if n, err := terminal.Read(line); err != nil || string(line[:n]) != "ls\n" {
 		t.Errorf("the shell reads %q, %v", line[:n], err)
@@ -98,7 +98,7 @@ func TestTypedAheadIsDiscardedByAnError(t *testing.T) {
 // The answer of a fast hand must not be on the screen.
 func TestTheEchoEndsBeforeTheQuestion(t *testing.T) {
 	keyboard, terminal, err := pty.Open()
-	fatal(t, err)
+	must.Do(t, err)
 	defer terminal.Close()
 	defer keyboard.Close()
 	asked := false
@@ -109,8 +109,7 @@ func TestTheEchoEndsBeforeTheQuestion(t *testing.T) {
 			t.Error("the terminal echoes while the question is shown")
 		}
 		if !asked {
-			_, err := keyboard.WriteString(testPassphrase + "\n")
-			fatal(t, err)
+			must.Get(keyboard.WriteString(testPassphrase + "\n"))(t)
 		}
 		asked = true
 		return len(p), nil
@@ -134,10 +133,7 @@ func TestInterruptedPromptRestoresTheEcho(t *testing.T) {
 	defer terminal.Close()
 	defer keyboard.Close() // first, so that a reader sees the end
 	fd := int(terminal.Fd())
-	before, err := term.GetState(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(term.GetState(fd))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	a := cli.New(&console.Console{Stdin: terminal, Stdout: io.Discard},
@@ -153,10 +149,7 @@ func TestInterruptedPromptRestoresTheEcho(t *testing.T) {
 		return len(p), nil
 	})
 	code := Main(ctx, []string{"--home", o.Flag, "vault", "init"}, a)
-	after, err := term.GetState(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := must.Get(term.GetState(fd))(t)
 	if code != 130 || *after != *before {
 		t.Errorf("it ends with %d, and the terminal is as before: %v", code, *after == *before)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	sessioncmd "github.com/ALRubinger/aileron/cmd/aileron/internal/session"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/internal/session"
@@ -52,7 +53,7 @@ func TestAnErrorFitsItsTerminal(t *testing.T) {
 		t.Skip("there are no terminals here: ", err)
 	}
 	defer controller.Close()
-	fatal(t, pty.Setsize(controller, &pty.Winsize{Rows: 24, Cols: 40}))
+	must.Do(t, pty.Setsize(controller, &pty.Winsize{Rows: 24, Cols: 40}))
 	seen := make(chan string)
 	go func() {
 		text, _ := io.ReadAll(controller) // fails when the terminal is closed
@@ -133,7 +134,7 @@ func TestTheListOfSessionsFitsATerminal(t *testing.T) {
 	}
 	for columns, lines := range map[int]int{120: 3, 80: 5} {
 		var out strings.Builder
-		fatal(t, sessioncmd.PrintSessions(&out, all, columns))
+		must.Do(t, sessioncmd.PrintSessions(&out, all, columns))
 		text := out.String()
 		if got := strings.Count(text, "\n"); got != lines || strings.Contains(text, "\x1b") {
 			t.Errorf("in %d columns it has %d lines, want %d: %q", columns, got, lines, text)

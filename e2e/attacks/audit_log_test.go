@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // aud: what the audit log must and must not hold.
@@ -191,10 +192,7 @@ func lockLog(t testing.TB, home string) func() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tx, err := db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must.Get(db.Begin())(t)
 	return sync.OnceFunc(func() { _, _ = tx.Rollback(), db.Close() })
 }
 

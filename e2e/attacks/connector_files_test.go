@@ -15,6 +15,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/shims"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
@@ -148,9 +149,7 @@ func (p *person) write(d drawn) string {
 	}
 	manifest, description := d.files()
 	for name, data := range map[string][]byte{spec.ManifestFile: manifest, spec.SpecFile: description} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			p.t.Fatal(err)
-		}
+		must.Do(p.t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
 	return dir
 }

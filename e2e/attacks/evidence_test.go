@@ -17,6 +17,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // ask sends n requests of different paths through a session, and stops at the
@@ -48,9 +49,7 @@ var errRefused = errors.New("it is not answered as it should be")
 func (p *person) visits(n int) *session {
 	p.t.Helper()
 	s := p.start()
-	if err := s.ask(n); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, s.ask(n))
 	s.stop()
 	return s
 }
@@ -98,9 +97,7 @@ func TestTheLogKeepsItsEvidence(t *testing.T) {
 			s := p.start()
 			ask := func() {
 				t.Helper()
-				if err := s.ask(6); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.ask(6))
 			}
 			ask()
 			if !running {

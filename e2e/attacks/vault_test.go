@@ -28,6 +28,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -445,9 +446,7 @@ func newPerson(t testing.TB) *person {
 	p := &person{t: t, dir: dir, home: filepath.Join(dir, "h")}
 	p.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + filepath.Join(dir, "tmp"),
 		"AILERON_HOME=" + p.home, "AILERON_VAULT_PASSPHRASE=" + passphrase}
-	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "tmp"), 0o700))
 	return p
 }
 
@@ -461,10 +460,7 @@ func newReleased(t testing.TB) *person {
 
 func (p *person) command(args ...string) *exec.Cmd {
 	p.t.Helper()
-	path, err := program(p.released)()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	path := must.Get(program(p.released)())(p.t)
 	if p.mask {
 		path, args = "/bin/sh", append([]string{"-c", `umask 000; exec "$0" "$@"`, path}, args...)
 	}
@@ -561,10 +557,7 @@ func (p *person) newVault() {
 func (p *person) install(names ...string) {
 	p.t.Helper()
 	for _, name := range names {
-		dir, err := filepath.Abs(filepath.Join("testdata", "connectors", name))
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		dir := must.Get(filepath.Abs(filepath.Join("testdata", "connectors", name)))(p.t)
 		p.must("connector", "install", dir, "--yes")
 	}
 }
@@ -624,19 +617,10 @@ func (p *person) start(flags ...string) *session {
 	s.cmd = p.command(append([]string{"proxy", "--json", "--log-level", "debug", "--upstream-ca", on.rootsFile},
 		flags...)...)
 	s.cmd.Stderr = s.said
-	ready, err := harness.StartProxy(s.cmd)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	ready := must.Get(harness.StartProxy(s.cmd))(p.t)
 	p.t.Cleanup(s.kill)
-	at, err := ready.Proxy()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	roots, err := ready.Roots()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	at := must.Get(ready.Proxy())(p.t)
+	roots := must.Get(ready.Roots())(p.t)
 	s.id, s.caFile, s.api = ready.SessionID, ready.CAFile, ready.APIURL
 	token, _ := at.User.Password()
 	s.subject = subject{addr: at.Host, token: token, roots: roots, rows: p.rows, last: p.last, patience: patience,

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/recipes"
 	"github.com/ALRubinger/aileron/e2e/services"
 	"github.com/ALRubinger/aileron/e2e/stub"
@@ -65,9 +66,7 @@ func newPerson(t *testing.T, c cell, command string) *person {
 	p.home, p.project = filepath.Join(p.dir, "h"), filepath.Join(p.dir, "u", "p")
 	p.origin = services.Start(t, repository(t), "", stub.Script{Command: command})
 	for _, dir := range []string{filepath.Dir(p.project), p.project} { // another user makes what is beside it
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o755))
 		p.chown(dir, p.owner)
 	}
 	if c.user != "" { // the parent of its home must be its own
@@ -91,9 +90,7 @@ func shortDir(t *testing.T) string {
 			t.Error(err)
 		}
 	})
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o755))
 	return dir
 }
 
@@ -103,9 +100,7 @@ func repository(t *testing.T) string {
 	files := t.TempDir()
 	harness.Copy(t, "testdata/tool/.", files)
 	for _, name := range []string{"go.mod", "main.go"} { // not of this module
-		if err := os.Rename(filepath.Join(files, name+".txt"), filepath.Join(files, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(filepath.Join(files, name+".txt"), filepath.Join(files, name)))
 	}
 	return files
 }
@@ -116,18 +111,14 @@ func (p *person) chown(path string, id int) {
 	if id == os.Geteuid() {
 		return
 	}
-	if err := os.Chown(path, id, id); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.Chown(path, id, id))
 }
 
 // write writes a file of the person's outside of the project.
 func (p *person) write(name, text string) string {
 	p.t.Helper()
 	path := filepath.Join(p.dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.WriteFile(path, []byte(text), 0o600))
 	p.chown(path, p.user.id)
 	return path
 }
@@ -204,10 +195,7 @@ func (p *person) launch(arguments []string, flags ...string) result {
 // goroot is where this host's Go is.
 func goroot(t *testing.T) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output())(t)
 	return strings.TrimSpace(string(out))
 }
 

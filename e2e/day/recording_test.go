@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // step is a command as a person would type it, and what it printed; the flags that lead to
@@ -31,9 +33,7 @@ func (p *person) record() {
 		lines = append(lines, "$ "+s.command)
 		lines = append(append(lines, readable(s.out)...), "")
 	}
-	if err := os.WriteFile(path, []byte(draw(lines[:len(lines)-1])), 0o644); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.WriteFile(path, []byte(draw(lines[:len(lines)-1])), 0o644))
 }
 
 // showDay keeps the launch: the commands of the agent's shell, what the agent said, and the report at the end. Then it

@@ -16,6 +16,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // detachArgs is boxArgs for a session that is left in the background.
@@ -62,9 +63,7 @@ func (d *display) awaits(t *testing.T, word string) {
 
 func (d *display) resize(t *testing.T, rows, columns uint16) {
 	t.Helper()
-	if err := pty.Setsize(d.tty, &pty.Winsize{Rows: rows, Cols: columns}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pty.Setsize(d.tty, &pty.Winsize{Rows: rows, Cols: columns}))
 }
 
 func (d *display) types(t *testing.T, text string) {
@@ -211,16 +210,11 @@ func TestADetachedSessionThatIsGivenUpDoesNotBegin(t *testing.T) {
 			u := newUser(t, "podman")
 			// The session waits for its roots.
 			roots, fifo := u.origin.Roots, filepath.Join(filepath.Dir(u.home), "roots")
-			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, syscall.Mkfifo(fifo, 0o600))
 			line := u.detachArgs("echo up > up; sleep 600")
 			line[slices.Index(line, roots)] = fifo
 			r := u.begin(line...)
-			w, err := os.OpenFile(fifo, os.O_WRONLY, 0) // waits for the reader
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := must.Get(os.OpenFile(fifo, os.O_WRONLY, 0))(t) // waits for the reader
 			r.signal(c.sig)
 			if c.sig == syscall.SIGKILL {
 				<-r.ended
@@ -229,9 +223,7 @@ func TestADetachedSessionThatIsGivenUpDoesNotBegin(t *testing.T) {
 			if err == nil {
 				_, err = w.Write(raw)
 			}
-			if err := errors.Join(err, w.Close()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(err, w.Close()))
 			if res := r.end(); res.code != c.code || res.out != "" {
 				t.Errorf("exit %d with %q and %q, want %d", res.code, res.out, res.err, c.code)
 			}
@@ -252,9 +244,7 @@ func TestADetachedSessionThatIsGivenUpDoesNotBegin(t *testing.T) {
 func TestASecretIsNotKeptInTheOutputOfADetachedSession(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, u *user) {
-		if err := os.WriteFile(filepath.Join(u.project, "leak"), []byte(secret+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(u.project, "leak"), []byte(secret+"\n"), 0o644))
 		r := u.detach(until("show") + get + `; cat leak; echo shown; ` + until("end"))
 		for _, name := range []string{"environ", "cmdline"} {
 			raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(r.self.pid), name))

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -29,12 +30,8 @@ func smallHome(t *testing.T) *user {
 	}
 	u := newHome(t, "")
 	template := u.home + ".was"
-	if err := os.Rename(u.home, template); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(u.home, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(u.home, template))
+	must.Do(t, os.Mkdir(u.home, 0o700))
 	if err := syscall.Mount("tmpfs", u.home, "tmpfs", 0, "size=4m,mode=700"); err != nil {
 		harness.Need(t, "a small file system: "+err.Error())
 	}
@@ -65,9 +62,7 @@ func (u *user) fill() {
 
 func (u *user) free() {
 	u.t.Helper()
-	if err := os.Remove(filepath.Join(u.home, "fill")); err != nil {
-		u.t.Fatal(err)
-	}
+	must.Do(u.t, os.Remove(filepath.Join(u.home, "fill")))
 }
 
 // served is an aileron proxy that is ready.
@@ -100,14 +95,8 @@ func (u *user) serve() *served {
 		return json.Unmarshal(raw, &about) == nil
 	})
 	r.session = about.SessionID
-	proxy, err := url.Parse(about.ProxyURL)
-	if err != nil {
-		u.t.Fatal(err)
-	}
-	pem, err := os.ReadFile(about.CAFile)
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	proxy := must.Get(url.Parse(about.ProxyURL))(u.t)
+	pem := must.Get(os.ReadFile(about.CAFile))(u.t)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
 	transport := &http.Transport{Proxy: http.ProxyURL(proxy),
@@ -165,9 +154,7 @@ func (u *user) journals() []string {
 func (u *user) sessionOf(id string) (found row) {
 	u.t.Helper()
 	var all []row
-	if err := json.Unmarshal([]byte(u.must("session", "list", "--json").out), &all); err != nil {
-		u.t.Fatal(err)
-	}
+	must.Do(u.t, json.Unmarshal([]byte(u.must("session", "list", "--json").out), &all))
 	for _, s := range all {
 		if s["id"] == id {
 			return s

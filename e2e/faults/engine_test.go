@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/recipes"
 )
 
@@ -249,9 +250,7 @@ func TestARemovedPodmanSocketKeepsNothingAlive(t *testing.T) {
 	if len(sockets) != 1 {
 		t.Fatalf("the service's socket: %v", sockets)
 	}
-	if err := os.Remove(sockets[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(sockets[0]))
 	r.signal(syscall.SIGTERM)
 	if res := r.end(); res.code != 42 {
 		t.Errorf("exit %d: %s", res.code, res.err)
@@ -309,9 +308,7 @@ func TestAKilledDockerDaemonEndsTheBox(t *testing.T) {
 				t.Error("the box or its gateway still runs, and nothing looks after it")
 			}
 			r.closed(1, "docker does not respond")
-			if err := docker.start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, docker.start())
 			if warden {
 				harness.WaitFor(t, "the warden ends", func() bool { return !ward.lives() })
 			} else {
@@ -328,9 +325,7 @@ func TestAKilledDockerDaemonEndsTheBox(t *testing.T) {
 func TestARemovedDockerSocketKeepsNothingAlive(t *testing.T) {
 	u := newUser(t, "docker")
 	r := u.start(catches42 + "while :; do sleep 0.1; done")
-	if err := os.Remove(docker.socket()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(docker.socket()))
 	r.signal(syscall.SIGTERM)
 	res := r.end()
 	if res.code != 42 && !strings.Contains(res.err, "docker does not respond on its socket") {
@@ -340,9 +335,7 @@ func TestARemovedDockerSocketKeepsNothingAlive(t *testing.T) {
 		t.Error("the box still runs")
 	}
 	docker.kill()
-	if err := docker.start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, docker.start())
 	u.must(u.boxArgs("true")...)
 	harness.WaitFor(t, "the warden ends", func() bool { return !strings.Contains(u.left(), "process") })
 	r.nothing()
@@ -353,9 +346,7 @@ func TestAnEngineThatIsNotThereIsNamed(t *testing.T) {
 	u := newUser(t, "docker")
 	docker.kill()
 	r := u.run(u.boxArgs("true")...)
-	if err := docker.start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, docker.start())
 	if r.code != 1 || !strings.Contains(r.err, "docker") || !isFailure(r.err) {
 		t.Errorf("exit %d: %q", r.code, r.err)
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -82,10 +83,7 @@ func newUser(t *testing.T, engine string) *user {
 // newHome is a person with an engine, or with none, that is not looked at.
 func newHome(t *testing.T, engine string) *user {
 	t.Helper()
-	template, err := bound()
-	if err != nil {
-		t.Fatal(err)
-	}
+	template := must.Get(bound())(t)
 	// Below the shortest directory there is: socket paths are bounded.
 	dir, err := os.MkdirTemp("", "faults-")
 	if err != nil {
@@ -94,9 +92,7 @@ func newHome(t *testing.T, engine string) *user {
 	u := &user{t: t, engine: engine, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p"),
 		origin: stub.Start(t, stub.Script{Token: secret})}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Mkdir(u.project, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(u.project, 0o755))
 	harness.Copy(t, template, u.home)
 	return u
 }
@@ -206,9 +202,7 @@ func (u *user) beginTo(out *os.File, args ...string) *running {
 	}
 	r.cmd.WaitDelay = 10 * time.Second // a warden may hold the pipes
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := r.cmd.Start(); err != nil {
-		u.t.Fatal(err)
-	}
+	must.Do(u.t, r.cmd.Start())
 	r.self = process{r.cmd.Process.Pid, startOf(r.cmd.Process.Pid)}
 	go func() { _ = r.cmd.Wait(); close(r.ended) }()
 	u.t.Cleanup(func() {
@@ -342,9 +336,7 @@ func (u *user) made(name string) bool {
 // say puts a file into the project, for which a script in the box may wait.
 func (u *user) say(name string) {
 	u.t.Helper()
-	if err := os.WriteFile(filepath.Join(u.project, name), nil, 0o644); err != nil {
-		u.t.Fatal(err)
-	}
+	must.Do(u.t, os.WriteFile(filepath.Join(u.project, name), nil, 0o644))
 }
 
 // process is a process of this machine, which is not mistaken for another
@@ -414,9 +406,7 @@ func kill(t *testing.T, p process, sig syscall.Signal) {
 	if !p.lives() {
 		t.Fatalf("process %d has ended already", p.pid)
 	}
-	if err := syscall.Kill(p.pid, sig); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(p.pid, sig))
 }
 
 // left is what this person's sessions have left: directories of sessions, and what remains has; "" for nothing.

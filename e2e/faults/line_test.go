@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A box without its line can do nothing, and no program in it could report why.
@@ -20,9 +21,7 @@ func TestARemovedLineEndsTheBox(t *testing.T) {
 			t.Parallel()
 			engines(t, func(t *testing.T, u *user) {
 				r := u.start("sleep 600")
-				if err := os.RemoveAll(filepath.Join(u.home, "sessions", r.session, what)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.RemoveAll(filepath.Join(u.home, "sessions", r.session, what)))
 				r.fails("sock was removed", "only uplink", "the sandbox was ended")
 				r.closed(1, "sock was removed")
 				r.nothing()
@@ -48,9 +47,7 @@ func TestAPausedContainerHearsAnEndAndElseGoesOn(t *testing.T) {
 					t.Errorf("unpaused: exit %d with %d requests: %s", res.code, len(u.origin.Seen()), res.err)
 				}
 				r.nothing()
-				if err := os.Remove(filepath.Join(u.project, "go")); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Remove(filepath.Join(u.project, "go")))
 				for _, how := range []string{"SIGTERM", "session stop"} {
 					_ = os.Remove(filepath.Join(u.project, "up"))
 					r := u.start(script)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // startsEnv names the variable that asks for the long form of this suite.
@@ -45,9 +46,7 @@ func TestManyStartsLeaveNothing(t *testing.T) {
 	n := starts(t)
 	engines(t, func(t *testing.T, u *user) {
 		// Nothing bound: opening a vault is slow on purpose.
-		if err := os.RemoveAll(u.home); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(u.home))
 		seed := rand.Uint64()
 		t.Logf("the seed is %d", seed)
 		before, mounts, temps := filesOf(u.home), len(lines("/proc/self/mountinfo")), temporary()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A killed aileron needs no cleanup by hand: its box goes by itself. This test
@@ -18,9 +19,7 @@ func TestAKilledAileronsBoxEnds(t *testing.T) {
 	engines(t, func(t *testing.T, u *user) {
 		r := u.start("sleep 600")
 		// The whole process group, as a terminal or a supervisor would.
-		if err := syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL))
 		r.end()
 		harness.WaitFor(t, "the box ends", func() bool { return !r.box.lives() && !r.gateway.lives() })
 		harness.WaitFor(t, "its containers go",
@@ -150,9 +149,7 @@ func TestADiskThatTakesNothingEndsTheStart(t *testing.T) {
 			}
 		},
 		"read-only": func(t *testing.T, home string) {
-			if err := syscall.Mount("", home, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, syscall.Mount("", home, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -162,12 +159,8 @@ func TestADiskThatTakesNothingEndsTheStart(t *testing.T) {
 					harness.Need(t, "root, to mount a small file system")
 				}
 				full := filepath.Join(filepath.Dir(u.home), "d")
-				if err := os.Rename(u.home, full+".was"); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Mkdir(u.home, 0o700); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Rename(u.home, full+".was"))
+				must.Do(t, os.Mkdir(u.home, 0o700))
 				if err := syscall.Mount("tmpfs", u.home, "tmpfs", 0, "size=4m,mode=700"); err != nil {
 					harness.Need(t, "a small file system: "+err.Error())
 				}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // display is a terminal with what a program has written to it.
@@ -59,10 +60,7 @@ func (d *display) text() string {
 // cooked reports a line discipline that is as it was.
 func (d *display) cooked(t *testing.T) bool {
 	t.Helper()
-	now, err := term.GetState(int(d.tty.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := must.Get(term.GetState(int(d.tty.Fd())))(t)
 	return reflect.DeepEqual(now, d.before)
 }
 
@@ -72,9 +70,7 @@ func (d *display) on(u *user, args ...string) *running {
 	r := &running{u: u, cmd: u.command(args...), ended: make(chan struct{})}
 	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = d.tty, d.tty, d.tty
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := r.cmd.Start(); err != nil {
-		u.t.Fatal(err)
-	}
+	must.Do(u.t, r.cmd.Start())
 	r.self = process{r.cmd.Process.Pid, startOf(r.cmd.Process.Pid)}
 	go func() { _ = r.cmd.Wait(); close(r.ended) }()
 	u.t.Cleanup(func() {

@@ -56,10 +56,7 @@ func (u *user) actions() []string {
 	u.t.Helper()
 	var all []string
 	for _, pattern := range []string{"actions/*", "store/actions/sha256/*", "store/tmp/*"} {
-		found, err := filepath.Glob(filepath.Join(u.home, pattern))
-		if err != nil {
-			u.t.Fatal(err)
-		}
+		found := must.Get(filepath.Glob(filepath.Join(u.home, pattern)))(u.t)
 		all = append(all, found...)
 	}
 	return all

@@ -44,9 +44,7 @@ func newUser(t *testing.T, f *Forge) *user {
 
 func (u *user) configure(text string) {
 	u.t.Helper()
-	if err := os.WriteFile(filepath.Join(u.home, "config.toml"), []byte(text), 0o600); err != nil {
-		u.t.Fatal(err)
-	}
+	must.Do(u.t, os.WriteFile(filepath.Join(u.home, "config.toml"), []byte(text), 0o600))
 }
 
 // run runs aileron with the flags that reach the stand-in.
@@ -106,19 +104,14 @@ func (u *user) fails(class, reason string, args ...string) (message string) {
 func (u *user) damage(hash string) {
 	u.t.Helper()
 	file := filepath.Join(u.home, "store/connectors/sha256", strings.TrimPrefix(hash, "sha256:"), "manifest.toml")
-	if err := os.WriteFile(file, []byte("# changed"), 0o600); err != nil {
-		u.t.Fatal(err)
-	}
+	must.Do(u.t, os.WriteFile(file, []byte("# changed"), 0o600))
 }
 
 // isClean fails the test if something was installed, or is left of it.
 func (u *user) isClean() {
 	u.t.Helper()
 	for _, dir := range []string{"store/connectors/sha256", "store/tmp"} {
-		entries, err := os.ReadDir(filepath.Join(u.home, dir))
-		if err != nil {
-			u.t.Fatal(err)
-		}
+		entries := must.Get(os.ReadDir(filepath.Join(u.home, dir)))(u.t)
 		entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return e.Name() == ".lock" })
 		if len(entries) > 0 {
 			u.t.Errorf("%s has %v", dir, entries)

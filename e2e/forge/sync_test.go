@@ -18,12 +18,8 @@ func (u *user) act(name, fqn, version, hash string) {
 		"capabilities = [\"issues.get\"]\n\n" +
 		"[[execute]]\ntool = \"tracker\"\noperation = \"issues.get\"\nargs = { id = \"7\" }\n+++\n\n# " + name + "\n"
 	dir := filepath.Join(u.home, "actions")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		u.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, name+".md"), []byte(text), 0o600); err != nil {
-		u.t.Fatal(err)
-	}
+	must.Do(u.t, os.MkdirAll(dir, 0o700))
+	must.Do(u.t, os.WriteFile(filepath.Join(dir, name+".md"), []byte(text), 0o600))
 }
 
 // sync installs what actions pin with exactly the bytes that they pin, names what is not

@@ -130,8 +130,7 @@ func talk(t *testing.T, proxy *url.URL) {
 			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", 101},
 	} {
 		must.Get(io.WriteString(conn, step.request))(t)
-		res, err := http.ReadResponse(in, &http.Request{Method: http.MethodConnect})
-		must.Do(t, err)
+		res := must.Get(http.ReadResponse(in, &http.Request{Method: http.MethodConnect}))(t)
 		_ = res.Body.Close() // it has none
 		if res.StatusCode != step.status {
 			t.Fatalf("%s after %q", res.Status, step.request)

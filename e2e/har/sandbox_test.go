@@ -14,6 +14,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -73,10 +74,7 @@ func (c *captured) run(cmd *exec.Cmd) string {
 // accepts it, and it has no secret.
 func (c *captured) entries() ([]export.HAREntry, string) {
 	c.t.Helper()
-	text, err := os.ReadFile(c.file)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(c.file))(c.t)
 	info, err := os.Lstat(c.file)
 	if err != nil || info.Mode() != 0o600 || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Getuid()) ||
 		info.Sys().(*syscall.Stat_t).Nlink != 1 {
@@ -91,9 +89,7 @@ func (c *captured) entries() ([]export.HAREntry, string) {
 	var log struct {
 		Log struct{ Entries []export.HAREntry }
 	}
-	if err := json.Unmarshal(text, &log); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, json.Unmarshal(text, &log))
 	return log.Log.Entries, string(text)
 }
 

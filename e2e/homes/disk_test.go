@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // mounted moves the home of u onto a file system of its own.
@@ -15,9 +16,7 @@ func (u *user) mounted(options string) {
 	u.t.Helper()
 	was := u.home
 	u.home = filepath.Join(filepath.Dir(was), "m")
-	if err := os.Mkdir(u.home, 0o700); err != nil {
-		u.t.Fatal(err)
-	}
+	must.Do(u.t, os.Mkdir(u.home, 0o700))
 	if err := syscall.Mount("tmpfs", u.home, "tmpfs", 0, options+",mode=700"); err != nil {
 		harness.Need(u.t, "a small file system: "+err.Error())
 	}
@@ -30,9 +29,7 @@ func (u *user) mounted(options string) {
 func (u *user) changesOf() [][]string {
 	u.t.Helper()
 	fresh := filepath.Join(u.t.TempDir(), "fresh")
-	if err := os.WriteFile(fresh, []byte("another long passphrase"), 0o600); err != nil {
-		u.t.Fatal(err)
-	}
+	must.Do(u.t, os.WriteFile(fresh, []byte("another long passphrase"), 0o600))
 	return [][]string{
 		{"connector", "install", "../../examples/connectors/github", "--yes"},
 		{"connector", "remove", echoFQN},
@@ -95,9 +92,7 @@ func TestAFullHomeLosesNothing(t *testing.T) {
 	for err == nil {
 		_, err = f.Write(make([]byte, 4096))
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Close())
 	prune := []string{"audit", "prune", "--before", "0s", "--yes"}
 	for _, args := range append(u.changesOf(), []string{"run", "--", "true"}, prune) {
 		u.refused(args, "disk")
@@ -106,9 +101,7 @@ func TestAFullHomeLosesNothing(t *testing.T) {
 		{"vault", "status"}} {
 		u.must(args...)
 	}
-	if err := os.Remove(fill); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(fill))
 	u.must("run", "--", "true")
 	u.must("audit", "verify")
 	for _, args := range u.changesOf()[2:7] {
@@ -120,9 +113,7 @@ func TestAFullHomeLosesNothing(t *testing.T) {
 func TestAReadOnlyHomeIsReadAndNotChanged(t *testing.T) {
 	u := newUser(t)
 	u.mounted("size=16m")
-	if err := syscall.Mount("", u.home, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mount("", u.home, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 	for _, args := range append(u.changesOf(), []string{"run", "--", "true"}) {
 		u.refused(args)
 	}
@@ -138,9 +129,7 @@ func TestAReadOnlyHomeIsReadAndNotChanged(t *testing.T) {
 	if out := u.must("audit", "list").out; !strings.Contains(out, "binding.created") {
 		t.Errorf("audit list: %s", out)
 	}
-	if err := syscall.Mount("", u.home, "", syscall.MS_REMOUNT, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mount("", u.home, "", syscall.MS_REMOUNT, ""))
 	u.must("vault", "lock")
 	u.must("audit", "verify")
 }
@@ -153,24 +142,16 @@ func TestASessionWhoseHomeVanishesSendsNoCredential(t *testing.T) {
 		away   func(u *user) (back func() error)
 	}{
 		"renamed": {"audit_unavailable", func(u *user) func() error {
-			if err := os.Rename(u.home, u.home+".away"); err != nil {
-				u.t.Fatal(err)
-			}
+			must.Do(u.t, os.Rename(u.home, u.home+".away"))
 			return func() error { return os.Rename(u.home+".away", u.home) }
 		}},
 		"unmounted": {"home_missing", func(u *user) func() error {
-			if err := syscall.Unmount(u.home, syscall.MNT_DETACH); err != nil {
-				u.t.Fatal(err)
-			}
+			must.Do(u.t, syscall.Unmount(u.home, syscall.MNT_DETACH))
 			return nil
 		}},
 		"replaced": {"home_missing", func(u *user) func() error {
-			if err := os.Rename(u.home, u.home+".away"); err != nil {
-				u.t.Fatal(err)
-			}
-			if err := os.Mkdir(u.home, 0o700); err != nil {
-				u.t.Fatal(err)
-			}
+			must.Do(u.t, os.Rename(u.home, u.home+".away"))
+			must.Do(u.t, os.Mkdir(u.home, 0o700))
 			return nil
 		}},
 	} {
@@ -198,9 +179,7 @@ func TestASessionWhoseHomeVanishesSendsNoCredential(t *testing.T) {
 				t.Errorf("%d requests were sent", now-sent)
 			}
 			if back != nil {
-				if err := back(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, back())
 				s.until("", "audit_unavailable", "home_missing")
 			}
 			if code := s.stop(); code != 0 {

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // changes are the commands of the storm. Those that open the vault take their
@@ -52,9 +54,7 @@ func TestWhatIsInForceHasAnEventWhereverACommandIsKilled(t *testing.T) {
 func (u *user) killed(random *rand.Rand, args []string) bool {
 	u.t.Helper()
 	cmd := u.command(secret+"\n", args...)
-	if err := cmd.Start(); err != nil {
-		u.t.Fatal(err)
-	}
+	must.Do(u.t, cmd.Start())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = cmd.Wait() }()
 	if random.IntN(6) > 0 {
@@ -127,10 +127,7 @@ func (u *user) explained(when string, settled bool) {
 			u.t.Errorf("%s: %s is in force: %v, and the log has %+v", when, key, there, s)
 		}
 	}
-	dirs, err := os.ReadDir(filepath.Join(u.home, "store/connectors/sha256"))
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	dirs := must.Get(os.ReadDir(filepath.Join(u.home, "store/connectors/sha256")))(u.t)
 	for _, d := range dirs {
 		if _, known := log["sha256:"+d.Name()]; !known {
 			u.t.Errorf("%s: %s is installed without an event", when, d.Name())

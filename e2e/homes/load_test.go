@@ -21,6 +21,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // loadHost is the name in the certificate of httptest's servers.
@@ -87,16 +88,12 @@ func newLoad(t *testing.T, origin *counter) (u *user, flags []string) {
 	u = &user{t, filepath.Join(t.TempDir(), "h")}
 	dir := t.TempDir()
 	for name, text := range loadConnector {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	u.must("connector", "install", dir, "--yes")
 	roots := filepath.Join(dir, "roots.pem")
 	block := &pem.Block{Type: "CERTIFICATE", Bytes: origin.Certificate().Raw}
-	if err := os.WriteFile(roots, pem.EncodeToMemory(block), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(roots, pem.EncodeToMemory(block), 0o600))
 	return u, []string{"proxy", "--json", "--upstream-ca", roots,
 		"--resolve", loadHost + ":443:" + origin.Listener.Addr().String()}
 }
@@ -215,9 +212,7 @@ func TestNoRequestIsSentWithoutAnIntent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := last.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, last.cmd.Process.Signal(syscall.SIGTERM))
 	if err := last.cmd.Wait(); err != nil {
 		t.Fatalf("the last session: %v\n%s", err, &last.errs)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // inside is set in the process that has the namespace, to the directory of
@@ -84,10 +85,7 @@ type user struct {
 // newUser is a person whose home has the echo connector, bound.
 func newUser(t *testing.T) *user {
 	t.Helper()
-	template, err := bound()
-	if err != nil {
-		t.Fatal(err)
-	}
+	template := must.Get(bound())(t)
 	u := &user{t, filepath.Join(t.TempDir(), "h")}
 	harness.Copy(t, template, u.home)
 	return u

@@ -21,6 +21,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -124,9 +125,7 @@ func (s *session) until(want string, onTheWay ...string) {
 // stop ends the session as a person does, and returns its exit code.
 func (s *session) stop() int {
 	s.t.Helper()
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, s.cmd.Process.Signal(syscall.SIGTERM))
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = s.cmd.Wait() }()
 	select {
@@ -224,9 +223,7 @@ func TestWhatDiffersIsCalledChanged(t *testing.T) {
 		func() error { return os.Truncate(manifest, 40) },
 		func() error { return os.Remove(manifest) },
 	} {
-		if err := spoil(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, spoil())
 		s.until("host_not_allowed", "", "connector_not_installed", "not_found", "operation_not_matched")
 	}
 	for _, r := range u.verifyFailed() {
@@ -316,9 +313,7 @@ func TestASessionWithoutDescriptorsAccusesNoConnector(t *testing.T) {
 		held = append(held, conn)
 	}
 	// The session reloads what it may do, twice at least, while they are held.
-	if err := os.WriteFile(filepath.Join(u.home, "vault", "touched"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(u.home, "vault", "touched"), nil, 0o600))
 	for range 3 {
 		u.must("connector", "verify")
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // Debian's own slim image is 120 MB unpacked here; roots, curl and wget with
@@ -72,9 +74,7 @@ func searchFiles(t *testing.T, engine, image string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	wanted := map[string]bool{"etc/ssl/certs/ca-certificates.crt": false, "usr/bin/curl": false, "usr/bin/wget": false,
 		"usr/sbin/update-ca-certificates": false}
 	tr := tar.NewReader(pipe)
@@ -93,16 +93,11 @@ func searchFiles(t *testing.T, engine, image string) {
 			t.Errorf("the image has %s", h.Name)
 		}
 		if h.Typeflag == tar.TypeReg {
-			data, err := io.ReadAll(tr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(io.ReadAll(tr))(t)
 			notSecret(t, h.Name, data)
 		}
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Wait())
 	for name, there := range wanted {
 		if !there {
 			t.Errorf("the image has no /%s", name)

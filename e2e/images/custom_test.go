@@ -36,9 +36,7 @@ func (p *person) own(flags []string, script string) result {
 func (p *person) dockerfile(lines ...string) {
 	p.t.Helper()
 	text := strings.Join(append([]string{"ARG BASE", "FROM ${BASE}"}, lines...), "\n") + "\n"
-	if err := os.WriteFile(filepath.Join(p.project, "aileron.Dockerfile"), []byte(text), 0o644); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.WriteFile(filepath.Join(p.project, "aileron.Dockerfile"), []byte(text), 0o644))
 }
 
 func TestPackagesAreAddedToTheImage(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/recipes"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
@@ -101,9 +102,7 @@ func newPerson(t *testing.T, engine string) *person {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	p := &person{t: t, engine: engine, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p"),
 		origin: stub.Start(t, stub.Script{Token: secret})}
-	if err := os.Mkdir(p.project, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(p.project, 0o755))
 	once.Lock()
 	defer once.Unlock()
 	if _, err := os.Stat(home); err != nil {
@@ -111,9 +110,7 @@ func newPerson(t *testing.T, engine string) *person {
 		const dir, fqn = "../../examples/connectors/github", "github://alrubinger/aileron-connector-github"
 		first.must("connector", "install", dir, "--yes")
 		file := filepath.Join(t.TempDir(), "secret")
-		if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(secret+"\n"), 0o600))
 		first.must("binding", "setup", fqn, "--identity", "images", "--secret-file", file)
 	}
 	if out, err := exec.Command("cp", "-a", home, p.home).CombinedOutput(); err != nil {
@@ -133,9 +130,7 @@ func (p *person) run(env []string, args ...string) result {
 	cmd.Env = append(append(os.Environ(), "AILERON_HOME="+p.home, "AILERON_VAULT_PASSPHRASE="+passphrase), env...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, cmd.Start())
 	timer := time.AfterFunc(harness.Patience, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	_ = cmd.Wait()

@@ -10,14 +10,13 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // projectFile writes the project's file.
 func (p *person) projectFile(text string) {
 	p.t.Helper()
-	if err := os.WriteFile(filepath.Join(p.project, ".aileron.toml"), []byte(text), 0o644); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.WriteFile(filepath.Join(p.project, ".aileron.toml"), []byte(text), 0o644))
 }
 
 // started is the last row of a session that began.
@@ -35,9 +34,7 @@ func TestAProjectsFileSharesWithItsSandbox(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		p := newPerson(t, engine)
 		data := filepath.Join(p.project, "data")
-		if err := os.MkdirAll(filepath.Join(data, "read"), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(data, "read"), 0o777))
 		port := harness.FreePort(t)
 		p.projectFile(fmt.Sprintf("mounts = [\"data:/srv/data\", \"data/read:/srv/read:ro\"]\nports = [\"%d:8000\"]\n"+
 			"[env]\nGREETING = \"hello from the file\"\n", port))
@@ -86,9 +83,7 @@ func TestAProjectsFileThatGivesTooMuchIsRefused(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		p := newPerson(t, engine)
 		for name, to := range map[string]string{"home": p.home, "root": "/", "out": filepath.Dir(p.home)} {
-			if err := os.Symlink(to, filepath.Join(p.project, name)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Symlink(to, filepath.Join(p.project, name)))
 		}
 		l, err := net.Listen("tcp4", "127.0.0.1:0")
 		if err != nil {

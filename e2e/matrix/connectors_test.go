@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // bindConnectors installs what the clients may do, and binds the credentials.
@@ -70,13 +72,9 @@ func (p *person) install(name, kind string, fields, hosts []string, operations [
 	}
 	manifest += "[provides]\nintents = [\"matrix\"]\n"
 	dir := filepath.Join(p.t.TempDir(), name)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.Mkdir(dir, 0o700))
 	for file, data := range map[string][]byte{"manifest.toml": []byte(manifest), "aileron.connector.v1.json": spec} {
-		if err := os.WriteFile(filepath.Join(dir, file), data, 0o600); err != nil {
-			p.t.Fatal(err)
-		}
+		must.Do(p.t, os.WriteFile(filepath.Join(dir, file), data, 0o600))
 	}
 	p.must("connector", "install", dir, "--yes")
 }
@@ -91,8 +89,6 @@ func (p *person) installOpen(authorities ...string) {
 func (p *person) bind(name, secret string, more ...string) {
 	p.t.Helper()
 	file := filepath.Join(p.t.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.WriteFile(file, []byte(secret+"\n"), 0o600))
 	p.must(append([]string{"binding", "setup", fqn(name), "--identity", "matrix", "--secret-file", file}, more...)...)
 }

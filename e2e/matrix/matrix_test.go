@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 var binary string // the built aileron: harness.Build
@@ -60,9 +61,7 @@ func TestEveryClientGoesThroughThePlane(t *testing.T) {
 	cells := runMatrix(t, engine, "image", "browsers")
 	manual(t, cells)
 	if path := os.Getenv("AILERON_MATRIX_TABLE"); path != "" {
-		if err := os.WriteFile(path, []byte(table(cells)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(table(cells)), 0o600))
 	}
 }
 
@@ -174,10 +173,7 @@ func runMatrix(t *testing.T, engine string, names ...string) []cell {
 // manual looks for every client, and every reason, in docs/trust.md.
 func manual(t *testing.T, cells []cell) {
 	t.Helper()
-	data, err := os.ReadFile("../../docs/trust.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("../../docs/trust.md"))(t)
 	text := strings.Join(strings.Fields(string(data)), " ")
 	for _, c := range cells {
 		if c.Transfer == "small" && !strings.Contains(text, "| "+c.Client+" |") {

@@ -88,16 +88,12 @@ mkdir -p `+dir+`/releases/"$3" && cp "$4" `+dir+`/releases/"$3"/`)
 
 func (p *person) write(name, text string) {
 	p.t.Helper()
-	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600))
 }
 
 func (p *person) script(name, text string) {
 	p.t.Helper()
-	if err := os.WriteFile(filepath.Join(p.path, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.WriteFile(filepath.Join(p.path, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700))
 }
 
 // follow runs the commands of a section in the person's shell, and returns what they print.
@@ -110,10 +106,7 @@ func (p *person) follow(s section) string {
 	if err != nil {
 		p.t.Fatalf("%s:\n%s%v\n%s", s.title, s.commands, err, out)
 	}
-	at, err := os.ReadFile(where)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	at := must.Get(os.ReadFile(where))(p.t)
 	p.at = strings.TrimSpace(string(at))
 	return string(out)
 }

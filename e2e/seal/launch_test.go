@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // agent keeps a state and serves a port until a client has come.
@@ -28,12 +29,8 @@ func TestAnAgentIsLaunchedWithoutRoot(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			p := rootless(t, engine)
 			program := filepath.Join(filepath.Dir(p.project), "agent")
-			if err := os.WriteFile(program, []byte(agent), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chown(p.project, harness.RootlessUser, harness.RootlessUser); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(program, []byte(agent), 0o755))
+			must.Do(t, os.Chown(p.project, harness.RootlessUser, harness.RootlessUser))
 			for _, want := range []string{"x", "xx"} {
 				port := harness.FreePort(t)
 				ended := make(chan result, 1)

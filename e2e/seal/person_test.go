@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
 	"github.com/ALRubinger/aileron/sandbox"
 )
@@ -83,9 +84,7 @@ func shortDir(t *testing.T) string {
 			t.Error(err)
 		}
 	})
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o755))
 	return dir
 }
 
@@ -110,9 +109,7 @@ func finish(t *testing.T, cmd *exec.Cmd) result {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	timer := time.AfterFunc(3*harness.Patience, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	defer timer.Stop()
 	_ = cmd.Wait()

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -78,9 +79,7 @@ func (p *person) tryEverything(owner int, flood bool) {
 		t.Fatal(err)
 	}
 	for name, data := range map[string][]byte{"plan.json": data, "canary": []byte("..." + canary + "...")} {
-		if err := os.WriteFile(filepath.Join(p.project, name), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(p.project, name), data, 0o644))
 	}
 	if out, err := exec.Command("chown", "-R", fmt.Sprintf("%d:%d", owner, owner),
 		p.project).CombinedOutput(); err != nil {
@@ -160,10 +159,7 @@ func listenOnTheHost(t *testing.T) *host {
 	// It can be reached from here, so that it is the box that cannot.
 	for _, c := range [][2]string{{"unix", "@" + h.abstract}, {"unix", h.socket}, {"tcp", h.addresses[2]},
 		{"tcp", h.addresses[3]}} {
-		conn, err := net.Dial(c[0], c[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial(c[0], c[1]))(t)
 		_, _ = conn.Read(make([]byte, 1)) // it has been heard when it ends
 		_ = conn.Close()
 	}
@@ -216,9 +212,7 @@ func deniedCalls(t *testing.T) map[string]int {
 			Action string
 		}
 	}
-	if err := json.Unmarshal(data, &profile); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &profile))
 	denied := systemCalls(t)
 	// The kernel lets these two pass every filter (they do nothing outside its
 	// own trampolines, and kill who calls them elsewhere).
@@ -242,15 +236,9 @@ var callLine = regexp.MustCompile(`(?m)^\s+SYS_([A-Z0-9_]+)\s+= (\d+)$`)
 // systemCalls are this architecture's, as golang.org/x/sys has them.
 func systemCalls(t *testing.T) map[string]int {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-f", "{{.Dir}} {{context.GOARCH}}", "golang.org/x/sys/unix").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("go", "list", "-f", "{{.Dir}} {{context.GOARCH}}", "golang.org/x/sys/unix").Output())(t)
 	dir, arch, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
-	data, err := os.ReadFile(filepath.Join(dir, "zsysnum_linux_"+arch+".go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(dir, "zsysnum_linux_"+arch+".go")))(t)
 	calls := map[string]int{}
 	for _, m := range callLine.FindAllStringSubmatch(string(data), -1) {
 		var n int

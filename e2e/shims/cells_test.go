@@ -179,9 +179,7 @@ func (p *person) tryCell(c cell, image string, user int) string {
 func (p *person) rootless(t *testing.T, image string) {
 	t.Helper()
 	dir := filepath.Dir(p.home)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.Chmod(dir, 0o755))
 	p.as, p.user = harness.Rootless(t, dir), harness.RootlessUser
 	harness.HandOver(t, []string{image}, p.engine, p.as...)
 	roots, own := filepath.Join(dir, "roots.pem"), strconv.Itoa(p.user)
@@ -208,9 +206,7 @@ func (p *person) installOrders() {
 			{"name":"read","method":"GET","path":"/v1/orders","hosts":["api.orders.example"],"credential":{
 				"kind":"api_key","inject":{"in":"header","name":"X-Api-Key","format":"{secret}"}}}]}]}`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			p.t.Fatal(err)
-		}
+		must.Do(p.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	if r := p.aileron("connector", "install", dir, "--yes"); r.code != 0 {
 		p.t.Fatalf("install: %s", r.err)

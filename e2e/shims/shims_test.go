@@ -92,10 +92,7 @@ func newPerson(t testing.TB, engine string) *person {
 // personOf is a person of an engine that is yet to start.
 func personOf(t testing.TB, engine string) *person {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "shims-home-") // short: socket paths are bounded
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "shims-home-"))(t) // short: socket paths are bounded
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	p := &person{t: t, engine: engine, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p"),
 		origin: stub.Start(t, stub.Script{Token: secret, Services: map[string]http.Handler{stub.GitHub: service()}})}

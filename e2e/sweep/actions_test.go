@@ -3,6 +3,8 @@ package sweep
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // act adds an action, runs it with a value that no output may have, removes it, and adds it for interrupt.
@@ -10,9 +12,7 @@ func (p *person) act() {
 	p.t.Helper()
 	var shown struct{ Hash string }
 	said := p.must("connector", "show", fqn("bearer"), "--json")
-	if err := json.Unmarshal(said.out.Bytes(), &shown); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, json.Unmarshal(said.out.Bytes(), &shown))
 	file := p.give("sweeping.md", fmt.Sprintf(`+++
 [action]
 name = "sweeping"

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -63,9 +64,7 @@ func newPerson(t *testing.T) *person {
 	p := &person{t: t, dir: dir, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p"),
 		temp: filepath.Join(dir, "tmp"), in: filepath.Join(dir, "in"), canary: newCanaries(), verbs: map[string]bool{}}
 	for _, d := range []string{p.home, p.project, p.temp, p.in} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(d, 0o700))
 	}
 	p.origin = startOrigin(t, p.canary)
 	p.give("passphrase", p.canary.secret("passphrase"))
@@ -85,9 +84,7 @@ func (p *person) give(name, text string) string {
 
 func (p *person) write(path, text string) {
 	p.t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // command returns a command whose output is searched at the end.

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // session is a running aileron proxy.
@@ -43,9 +44,7 @@ func (p *person) serve(flags ...string) *session {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, cmd.Start())
 	lines := bufio.NewReader(out)
 	line, err := lines.ReadBytes('\n')
 	if err != nil {
@@ -67,10 +66,7 @@ func (p *person) serve(flags ...string) *session {
 	}
 	token, _ := s.proxy.User.Password()
 	p.canary.token(s.SessionID, token)
-	pem, err := os.ReadFile(s.CAFile)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	pem := must.Get(os.ReadFile(s.CAFile))(p.t)
 	s.roots = x509.NewCertPool()
 	s.roots.AppendCertsFromPEM(pem)
 	return s

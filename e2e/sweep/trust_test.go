@@ -3,6 +3,8 @@ package sweep
 import (
 	"os"
 	"path/filepath"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // certutil stands for NSS's: it keeps one root in a file beside the database, or fails if there is a file named broken.
@@ -22,29 +24,21 @@ func (p *person) trust(id string) {
 	p.t.Helper()
 	bin, db := filepath.Join(p.dir, "bin"), filepath.Join(p.dir, ".pki", "nssdb")
 	for _, dir := range []string{bin, db} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			p.t.Fatal(err)
-		}
+		must.Do(p.t, os.MkdirAll(dir, 0o700))
 	}
-	if err := os.WriteFile(filepath.Join(bin, "certutil"), []byte(certutil), 0o700); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.WriteFile(filepath.Join(bin, "certutil"), []byte(certutil), 0o700))
 	p.write(filepath.Join(db, "cert9.db"), "a database")
 	broken := filepath.Join(db, "broken")
 	p.write(broken, "")
 	add := []string{"ca", "trust", "--store", "nss", "--yes", id}
 	p.refused("", add...)
-	if err := os.Remove(broken); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.Remove(broken))
 	p.refused("", add[:4]...)
 	p.must(add...)
 	p.must(append(add, "--json")...)
 	p.write(broken, "")
 	p.refused("", "ca", "untrust")
 	p.run("doctor")
-	if err := os.Remove(broken); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.Remove(broken))
 	p.must("ca", "untrust", id, "--json")
 }

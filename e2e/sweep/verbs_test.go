@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -137,10 +138,7 @@ func (p *person) interrupt() {
 		case audit.ChangeBindingRevoke:
 			file["binding"] = "bearer/bearer/work"
 		case audit.ChangeVaultInit, audit.ChangeVaultPasswd:
-			before, err := vault.Open(filepath.Join(p.home, "vault")).Digest(vault.Identity)
-			if err != nil {
-				p.t.Fatal(err)
-			}
+			before := must.Get(vault.Open(filepath.Join(p.home, "vault")).Digest(vault.Identity))(p.t)
 			file["before"] = before
 		case audit.ChangeVaultUnlock:
 			p.must("vault", "lock")
@@ -155,16 +153,12 @@ func (p *person) interrupt() {
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		if err := os.MkdirAll(filepath.Join(p.home, "changes"), 0o700); err != nil {
-			p.t.Fatal(err)
-		}
+		must.Do(p.t, os.MkdirAll(filepath.Join(p.home, "changes"), 0o700))
 		p.write(filepath.Join(p.home, "changes", file["request_id"].(string)+".json"), string(raw)+"\n")
 		p.must("session", "list")
 	}
 	p.must("vault", "unlock", "--passphrase-file", filepath.Join(p.in, "passphrase"))
-	if err := log.Close(); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, log.Close())
 }
 
 // installed returns the hash of a connector that is installed.
@@ -232,9 +226,7 @@ func (p *person) damage() {
 	p.refused("", "connector", "verify")
 	p.run("run", "--passphrase-file", filepath.Join(p.in, "passphrase"), "--", "true")
 	p.write(manifest[0], string(whole))
-	if err := os.Remove(filepath.Join(p.home, "audit.head")); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.Remove(filepath.Join(p.home, "audit.head")))
 	p.refused("", "audit", "verify")
 	p.must("run", "--passphrase-file", filepath.Join(p.in, "passphrase"), "--", "true")
 	p.refused("", "audit", "verify")
@@ -245,9 +237,7 @@ func (p *person) damage() {
 	}
 	const page = 4096
 	copy(raw[len(raw)/page/2*page:], strings.Repeat("\xa5", page))
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.WriteFile(path, raw, 0o600))
 	for _, verb := range []string{"list", "verify", "export", "summary", "stats", "tail"} {
 		p.run("audit", verb)
 	}
@@ -258,9 +248,7 @@ func (p *person) damage() {
 func (p *person) follow(flags ...string) (stop func()) {
 	p.t.Helper()
 	cmd, _ := p.command(append([]string{"audit", "tail", "-f"}, flags...)...)
-	if err := cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, cmd.Start())
 	return func() {
 		_ = cmd.Process.Signal(syscall.SIGINT)
 		_ = cmd.Wait()

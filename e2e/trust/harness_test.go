@@ -24,6 +24,7 @@ import (
 
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -152,10 +153,7 @@ func newUser(t *testing.T) *host {
 			t.Skipf("%s is not installed: scripts/prepare --tests installs it where it may", tool)
 		}
 	}
-	template, err := bound()
-	if err != nil {
-		t.Fatal(err)
-	}
+	template := must.Get(bound())(t)
 	h := &host{t: t, user: userHome(t), path: os.Getenv("PATH"), origin: stub.Start(t, stub.Script{Token: secret})}
 	h.home = filepath.Join(h.user, ".aileron")
 	h.before = systemStores()
@@ -167,10 +165,7 @@ func newUser(t *testing.T) *host {
 // userHome returns a new directory. What a browser leaves running may write to it for a moment after its end.
 func userHome(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "trust-user-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "trust-user-"))(t)
 	t.Cleanup(func() {
 		if !harness.Poll(patience, 10*time.Millisecond, func() bool { return os.RemoveAll(dir) == nil }) {
 			t.Errorf("%s cannot be removed", dir)
@@ -206,9 +201,7 @@ func copyStores(t *testing.T) {
 		}
 		copied := filepath.Join(work, fmt.Sprint(i))
 		if dir == "/var/log" { // only written
-			if err := os.Mkdir(copied, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(copied, 0o755))
 		} else {
 			harness.Copy(t, dir, copied)
 		}
@@ -220,9 +213,7 @@ func copyStores(t *testing.T) {
 func (h *host) database(place string) string {
 	h.t.Helper()
 	dir := filepath.Join(h.user, place)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, os.MkdirAll(dir, 0o700))
 	h.tool("certutil", "-N", "--empty-password", "-d", "sql:"+dir)
 	return dir
 }

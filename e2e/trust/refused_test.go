@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // What cannot be trusted is refused in one line with the fix, and changes nothing.
@@ -39,9 +40,7 @@ func TestWhatCannotBeTrustedIsRefused(t *testing.T) {
 	refuse("a kind that there is not", 2, []string{"--yes", "--store", "windows"}, "windows", "system, nss or java")
 	two := h.serve()
 	refuse("several sessions", 1, []string{"--yes"}, "2 sessions run on this host", one.SessionID, two.SessionID)
-	if err := os.RemoveAll(filepath.Join(h.user, ".pki")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(filepath.Join(h.user, ".pki")))
 	refuse("no store", 1, []string{"--yes", one.SessionID}, "no browser of this user has a database",
 		"certutil -N --empty-password")
 	h.checkClean("after refusals")
@@ -79,17 +78,11 @@ func TestAPersonIsAskedOnTheTerminal(t *testing.T) {
 func TestAStoreThatFailsIsNamedAndTheOthersStand(t *testing.T) {
 	h := newUser(t)
 	bad := h.database(".mozilla/firefox/bad.default")
-	if err := os.WriteFile(filepath.Join(bad, "cert9.db"), []byte("no database, and not empty"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(bad, "cert9.db"), []byte("no database, and not empty"), 0o600))
 	foreign := h.database(".mozilla/firefox/foreign.default")
-	if err := os.Chown(foreign, 65534, 65534); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chown(foreign, 65534, 65534))
 	moved := h.database("data/profile")
-	if err := os.Symlink(moved, filepath.Join(h.user, ".mozilla/firefox/link")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(moved, filepath.Join(h.user, ".mozilla/firefox/link")))
 	s := h.serve()
 	r := h.run("ca", "trust", "--yes", "--store", "nss")
 	for _, want := range []string{
@@ -109,13 +102,9 @@ func TestAStoreThatFailsIsNamedAndTheOthersStand(t *testing.T) {
 	if err := os.RemoveAll(bad); err != nil { // checkClean reads it
 		t.Fatal(err)
 	}
-	if err := os.Chown(foreign, 0, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chown(foreign, 0, 0))
 	// The link leads elsewhere at the end: what is undone is what was done.
-	if err := os.Remove(filepath.Join(h.user, ".mozilla/firefox/link")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(h.user, ".mozilla/firefox/link")))
 	s.end(syscall.SIGTERM)
 	h.checkClean("after the session")
 	if listed := h.tool("certutil", "-L", "-d", "sql:"+moved); strings.Contains(listed, "Aileron") {
@@ -134,12 +123,8 @@ func TestAStoreThatKeepsTheRootIsReportedUntilItDoesNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(database, []byte("no database, and not empty"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(database, []byte("no database, and not empty"), 0o600))
+	must.Do(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	_ = s.cmd.Wait()
 	left := "the root of the session " + s.SessionID + " may be in 1 trust stores still"
 	for when, text := range map[string]string{
@@ -153,9 +138,7 @@ func TestAStoreThatKeepsTheRootIsReportedUntilItDoesNot(t *testing.T) {
 	if doctor := h.run("doctor").out; !strings.Contains(doctor, "FAIL  trust") {
 		t.Errorf("doctor prints %s", doctor)
 	}
-	if err := os.WriteFile(database, kept, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(database, kept, 0o600))
 	h.must("session", "list")
 	h.checkClean("after the first command that could")
 }

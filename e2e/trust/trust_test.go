@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // page is the stub's, which a client prints if it trusts the session.
@@ -166,9 +167,7 @@ func (h *host) slow() string {
 	script := "#!/bin/sh\ncase \" $* \" in *' -A '*) " + real + " \"$@\"; : >" + reached +
 		"; exec tail -f /dev/null ;; esac\n" +
 		"exec " + real + " \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(bin, "certutil"), []byte(script), 0o755); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, os.WriteFile(filepath.Join(bin, "certutil"), []byte(script), 0o755))
 	h.path = bin + ":" + h.path
 	return reached
 }
@@ -186,16 +185,12 @@ func TestAnInterruptedCommandLeavesNothing(t *testing.T) {
 			cmd := h.command(program(), "ca", "trust", "--yes", "--store", "system,nss")
 			var errs strings.Builder
 			cmd.Stderr = &errs
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Start())
 			harness.WaitFor(t, "the command at its second store", func() bool {
 				_, err := os.Stat(reached)
 				return err == nil
 			})
-			if err := cmd.Process.Signal(sig); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Process.Signal(sig))
 			_ = cmd.Wait()
 			if sig == syscall.SIGINT {
 				h.checkClean("after Ctrl-C")

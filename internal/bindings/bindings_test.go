@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/changes"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
@@ -29,9 +30,7 @@ func TestAnErrorAboutAFileOfSecretsNamesTheLineAlone(t *testing.T) {
 		"github=ghp_0123456789\ngithub=ghp_9876543210": "lines 1 and 2 name one connector",
 		"nothing=ghp_0123456789\n":                     "line 1: find the connector",
 	} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 		_, err := (&Setup{List: file, Identity: "default"}).Bind(t.Context(), u, func(string) { t.Error("it bound one") })
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "ghp_") {
 			t.Errorf("%q: %v, want %q and no secret", text, err, want)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/home"
 )
 
@@ -27,21 +28,12 @@ func newRecorder(t *testing.T) *recorder {
 	return r
 }
 
-func fatal(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // rows returns the log as it is on disk.
 func (o *recorder) rows() []audit.Row {
 	o.t.Helper()
-	log, err := audit.OpenReader(filepath.Join(o.Flag, "audit.db"))
-	fatal(o.t, err)
+	log := must.Get(audit.OpenReader(filepath.Join(o.Flag, "audit.db")))(o.t)
 	defer log.Close()
-	rows, err := log.List(o.t.Context(), audit.Filter{})
-	fatal(o.t, err)
+	rows := must.Get(log.List(o.t.Context(), audit.Filter{}))(o.t)
 	return rows
 }
 
@@ -62,7 +54,7 @@ func (o *recorder) pendingFiles() []string {
 func TestAnActComesAfterItsIntent(t *testing.T) {
 	o := newRecorder(t)
 	acted := false
-	fatal(t, o.Enact(t.Context(), Change{What: audit.ChangeVaultLock}, func() error {
+	must.Do(t, o.Enact(t.Context(), Change{What: audit.ChangeVaultLock}, func() error {
 		acted = true
 		if got := o.events(); !slices.Equal(got, []audit.Event{"vault.lock.started"}) || len(o.pendingFiles()) != 1 {
 			t.Errorf("when it acts the log has %q, and %q is left", got, o.pendingFiles())
@@ -85,14 +77,11 @@ func TestAnActThatFailsHasAnOutcome(t *testing.T) {
 
 func TestAKilledCommandWithoutAnIntentLeavesNoRow(t *testing.T) {
 	o := newRecorder(t)
-	log, err := o.OpenLog(o.Flag)
-	fatal(t, err)
+	log := must.Get(o.OpenLog(o.Flag))(t)
 	defer log.Close()
-	p, err := BeginChange(t.Context(), o.Locks, log, o.Flag, Change{What: audit.ChangeVaultLock})
-	fatal(t, err)
-	whole, err := os.ReadFile(p.Path)
-	fatal(t, err)
-	fatal(t, p.End(t.Context(), log, nil))
+	p := must.Get(BeginChange(t.Context(), o.Locks, log, o.Flag, Change{What: audit.ChangeVaultLock}))(t)
+	whole := must.Get(os.ReadFile(p.Path))(t)
+	must.Do(t, p.End(t.Context(), log, nil))
 	before := len(o.rows())
 	for name, raw := range map[string][]byte{
 		"cut":           whole[:len(whole)/2],
@@ -100,7 +89,7 @@ func TestAKilledCommandWithoutAnIntentLeavesNoRow(t *testing.T) {
 		"no intent":     bytes.ReplaceAll(whole, []byte(p.Intent), []byte(audit.NewID())),
 		"outcome there": whole,
 	} {
-		fatal(t, os.WriteFile(p.Path, raw, 0o600))
+		must.Do(t, os.WriteFile(p.Path, raw, 0o600))
 		o.SettleChanges(t.Context())
 		if now := o.rows(); len(now) != before || len(o.pendingFiles()) != 0 {
 			t.Errorf("%s: %d rows, want %d; left %q", name, len(now), before, o.pendingFiles())
@@ -111,7 +100,7 @@ func TestAKilledCommandWithoutAnIntentLeavesNoRow(t *testing.T) {
 // A command that still runs settles its change itself.
 func TestAChangeUnderWayIsLeftAlone(t *testing.T) {
 	o := newRecorder(t)
-	fatal(t, o.Enact(t.Context(), Change{What: audit.ChangeVaultLock}, func() error {
+	must.Do(t, o.Enact(t.Context(), Change{What: audit.ChangeVaultLock}, func() error {
 		o.SettleChanges(t.Context())
 		if got := o.pendingFiles(); len(got) != 1 || len(o.rows()) != 1 || o.warned != "" {
 			t.Errorf("another command left %q and %q: %s", got, o.events(), o.warned)

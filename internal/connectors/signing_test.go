@@ -5,15 +5,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A file that appears between the look and the writing is not replaced either.
 func TestANewFileReplacesNone(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "acme.key")
-	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("precious"), 0o600))
 	if err := writeNewFile(file, []byte("new"), 0o600); err == nil || !strings.Contains(err.Error(),
 		"exists already") {
 		t.Errorf("writeNewFile = %v", err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/home"
 )
 
@@ -22,12 +23,8 @@ func TestTheHomeIsCheckedAndNotChanged(t *testing.T) {
 	if len(found) != 1 || found[0].State != StateWarn || !strings.Contains(found[0].Text, "does not exist yet") {
 		t.Errorf("without a home: %+v", found)
 	}
-	if err := os.Mkdir(d.Flag, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(d.Flag, "config.toml"), []byte("[limits\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(d.Flag, 0o755))
+	must.Do(t, os.WriteFile(filepath.Join(d.Flag, "config.toml"), []byte("[limits\n"), 0o600))
 	found = nil
 	d.checkHome(t.Context())
 	if len(found) != 2 || found[0].State != StateFail || found[0].Fix != "chmod 700 "+d.Flag ||

@@ -73,7 +73,7 @@ func database(t *testing.T) ca.Store {
 // breakStore makes a database one that cannot be read.
 func breakStore(t *testing.T, s ca.Store) {
 	t.Helper()
-	fatal(t, os.WriteFile(filepath.Join(s.Path, "cert9.db"), []byte("no database, and not empty"), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(s.Path, "cert9.db"), []byte("no database, and not empty"), 0o600))
 }
 
 func has(t *testing.T, s ca.Store) bool {
@@ -85,18 +85,11 @@ func has(t *testing.T, s ca.Store) bool {
 	return strings.Contains(string(out), "Aileron")
 }
 
-func fatal(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // trust adds the root to stores.
 func trust(t *testing.T, l Ledger, root Root, stores ...ca.Store) []Outcome {
 	t.Helper()
 	done, _, err := l.Trust(t.Context(), stores, func(context.Context) (Root, error) { return root, nil })
-	fatal(t, err)
+	must.Do(t, err)
 	return done
 }
 
@@ -157,8 +150,7 @@ func TestAStoreThatKeepsTheRootStaysOnRecord(t *testing.T) {
 	s, other := database(t), database(t)
 	trust(t, l, root, s, other)
 	file := filepath.Join(s.Path, "cert9.db")
-	kept, err := os.ReadFile(file)
-	fatal(t, err)
+	kept := must.Get(os.ReadFile(file))(t)
 	breakStore(t, s)
 	done, err := l.Untrust(t.Context(), id)
 	if err != nil || len(done) != 2 || !done[0].Left || done[0].Hint == "" || done[1].Left || has(t, other) {
@@ -170,7 +162,7 @@ func TestAStoreThatKeepsTheRootStaysOnRecord(t *testing.T) {
 	if got := log.events(); got[len(got)-1] != "ca.untrust.failed store_unavailable" {
 		t.Errorf("the events are %q", got)
 	}
-	fatal(t, os.WriteFile(file, kept, 0o600))
+	must.Do(t, os.WriteFile(file, kept, 0o600))
 	if _, err := l.Untrust(t.Context(), id); err != nil || has(t, s) || len(l.Records()) != 0 {
 		t.Errorf("later: %v, %+v", err, l.Records())
 	}
@@ -235,13 +227,12 @@ func TestAHostileRecordIsReportedAndKept(t *testing.T) {
 	s := database(t)
 	trust(t, l, root, s)
 	good, err := os.ReadFile(l.path(id))
-	fatal(t, err)
+	must.Do(t, err)
 	change := func(key string, value any) []byte {
 		var r map[string]any
-		fatal(t, json.Unmarshal(good, &r))
+		must.Do(t, json.Unmarshal(good, &r))
 		r[key] = value
-		raw, err := json.Marshal(r)
-		fatal(t, err)
+		raw := must.Get(json.Marshal(r))(t)
 		return raw
 	}
 	log.all = nil
@@ -256,7 +247,7 @@ func TestAHostileRecordIsReportedAndKept(t *testing.T) {
 		"a key that is unknown":   change("command", "rm"),
 		"stores that are no list": change("stores", "all"),
 	} {
-		fatal(t, os.WriteFile(l.path(id), raw, 0o600))
+		must.Do(t, os.WriteFile(l.path(id), raw, 0o600))
 		if _, err := l.Untrust(t.Context(), id); err == nil || !strings.Contains(err.Error(), l.path(id)) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -264,13 +255,13 @@ func TestAHostileRecordIsReportedAndKept(t *testing.T) {
 			t.Errorf("%s: the records are %+v", name, got)
 		}
 	}
-	fatal(t, os.Remove(l.path(id)))
-	fatal(t, unix.Mkfifo(l.path(id), 0o600))
+	must.Do(t, os.Remove(l.path(id)))
+	must.Do(t, unix.Mkfifo(l.path(id), 0o600))
 	if _, err := l.Untrust(t.Context(), id); err == nil {
 		t.Error("a pipe is read")
 	}
-	fatal(t, os.Remove(l.path(id)))
-	fatal(t, os.Symlink("/etc/passwd", l.path(id)))
+	must.Do(t, os.Remove(l.path(id)))
+	must.Do(t, os.Symlink("/etc/passwd", l.path(id)))
 	if _, err := l.Untrust(t.Context(), id); err == nil {
 		t.Error("a link is followed")
 	}
@@ -289,12 +280,10 @@ func TestARecordOfAnotherCARemovesNothing(t *testing.T) {
 	l, _, root := newLedger(t)
 	s := database(t)
 	trust(t, l, root, s)
-	other, err := ca.NewSession(ca.Options{Session: id})
-	fatal(t, err)
-	r, err := l.read(id)
-	fatal(t, err)
+	other := must.Get(ca.NewSession(ca.Options{Session: id}))(t)
+	r := must.Get(l.read(id))(t)
 	r.PEM, r.SHA256 = string(other.RootPEM()), fingerprint(other.Root())
-	fatal(t, l.write(r))
+	must.Do(t, l.write(r))
 	done, err := l.Untrust(t.Context(), id)
 	if err != nil || len(done) != 1 || !strings.Contains(done[0].Error, "not a root for this host's programs") ||
 		!has(t, s) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -37,9 +38,7 @@ func asker(t *testing.T, stderr io.Writer) *Asker {
 func sandboxProject(t *testing.T, text string, s *wanted) error {
 	t.Helper()
 	s.Dir = t.TempDir()
-	if err := os.WriteFile(filepath.Join(s.Dir, config.ProjectFile), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(s.Dir, config.ProjectFile), []byte(text), 0o600))
 	return useProjectIn(t, s)
 }
 
@@ -70,9 +69,7 @@ func TestAProjectsFileDecidesAboutItsSandbox(t *testing.T) {
 
 	s = &wanted{Sandbox: Sandbox{Custom: Custom{Packages: []string{"jq"}}}}
 	s.Project.Trust = true
-	if err := sandboxProject(t, "packages = [\"jq\", \"tree\"]\n", s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sandboxProject(t, "packages = [\"jq\", \"tree\"]\n", s))
 	if !slices.Equal(s.Custom.Packages, []string{"jq", "tree"}) || len(s.Project.Widens) != 1 {
 		t.Errorf("packages %q, asked %q", s.Custom.Packages, s.Project.Widens)
 	}
@@ -103,13 +100,9 @@ func projectThatShares(t *testing.T, text string) *wanted {
 	t.Helper()
 	s := &wanted{Sandbox: Sandbox{Dir: t.TempDir()}}
 	for _, dir := range []string{"data", ".git"} {
-		if err := os.Mkdir(filepath.Join(s.Dir, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(s.Dir, dir), 0o700))
 	}
-	if err := os.WriteFile(filepath.Join(s.Dir, config.ProjectFile), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(s.Dir, config.ProjectFile), []byte(text), 0o600))
 	return s
 }
 
@@ -134,9 +127,7 @@ func TestWhatAProjectsFileSharesIsAskedAbout(t *testing.T) {
 	s.Project.Trust = true
 	s.Env, s.Ports, s.Mounts = []string{"CI=2"}, []string{"7000:3000"}, []string{s.Dir + "/data:/srv/read"}
 	var printed strings.Builder
-	if err := useProjectPrinting(t, s, &printed); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, useProjectPrinting(t, s, &printed))
 	data := filepath.Join(s.Dir, "data")
 	want := Shared{
 		Mounts: []engine.Mount{{Source: data, Target: "/srv/read"}, {Source: data, Target: "/srv/data"}},
@@ -201,9 +192,7 @@ func TestAProjectsFileWithoutASandbox(t *testing.T) {
 	var printed strings.Builder
 	a := asker(t, &printed)
 	o := &Session{Given: func(string) bool { return false }}
-	if err := a.UseProject(o, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.UseProject(o, nil))
 	want := "aileron: without a sandbox, " + o.Project.File.Path + " is not in force for: read_only; mounts; env; ports\n"
 	if printed.String() != want {
 		t.Errorf("printed is %q, want %q", printed.String(), want)
@@ -212,34 +201,20 @@ func TestAProjectsFileWithoutASandbox(t *testing.T) {
 
 func TestAProjectsDockerfileIsInTheProject(t *testing.T) {
 	outside := t.TempDir()
-	if err := os.WriteFile(filepath.Join(outside, "Dockerfile"), []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(outside, "Dockerfile"), []byte("secret"), 0o600))
 	s := &wanted{Sandbox: Sandbox{Dir: t.TempDir()}}
 	s.Project.Trust = true
-	if err := os.Symlink(outside, filepath.Join(s.Dir, "sub")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(outside, filepath.Join(s.Dir, "sub")))
 	file := filepath.Join(s.Dir, config.ProjectFile)
-	if err := os.WriteFile(file, []byte("dockerfile = \"sub/Dockerfile\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("dockerfile = \"sub/Dockerfile\"\n"), 0o600))
 	if err := useProjectIn(t, s); err == nil || strings.Contains(err.Error(), "not exist") {
 		t.Errorf("a link leads out of the project: %v", err)
 	}
-	if err := os.Remove(filepath.Join(s.Dir, "sub")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(s.Dir, "sub"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(s.Dir, "sub/Dockerfile"), []byte("ARG BASE\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(s.Dir, "sub")))
+	must.Do(t, os.Mkdir(filepath.Join(s.Dir, "sub"), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(s.Dir, "sub/Dockerfile"), []byte("ARG BASE\n"), 0o600))
 	s.Project.File = nil
-	if err := useProjectIn(t, s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, useProjectIn(t, s))
 	path, data, err := s.Custom.Read("/elsewhere")
 	if path != filepath.Join(s.Dir, "sub/Dockerfile") || string(data) != "ARG BASE\n" || err != nil {
 		t.Errorf("the Dockerfile is %q in %s, %v", data, path, err)
@@ -272,9 +247,7 @@ func TestConsentToAProjectsFileIsForItsBytesThere(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "a person must agree to it first: allow a") {
 		t.Fatalf("without a terminal: %v", err)
 	}
-	if err := a.ConsentToProject(dir, use("/p", "1", true, "allow a")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.ConsentToProject(dir, use("/p", "1", true, "allow a")))
 	if err := a.ConsentToProject(dir, use("/p", "1", false, "allow a")); err != nil {
 		t.Errorf("the same is asked about again: %v", err)
 	}
@@ -316,9 +289,7 @@ func TestADockerfileNeedsConsentToItsBytes(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "a person must agree") || !strings.Contains(hint.Of(err), "--yes") {
 		t.Fatalf("consent without a terminal = %v", err)
 	}
-	if err := a.Consent(dir, "/p/aileron.Dockerfile", file, true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Consent(dir, "/p/aileron.Dockerfile", file, true))
 	if err := a.Consent(dir, "/q/aileron.Dockerfile", file, false); err != nil {
 		t.Errorf("the same bytes are asked about again: %v", err)
 	}
@@ -337,12 +308,8 @@ func TestADockerfileOfAnotherKindIsNotRead(t *testing.T) {
 		t.Error("a file that is named and does not exist is ignored")
 	}
 	secret := filepath.Join(dir, "secret")
-	if err := os.WriteFile(secret, []byte("ARG BASE\nFROM ${BASE}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(secret, path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(secret, []byte("ARG BASE\nFROM ${BASE}\n"), 0o600))
+	must.Do(t, os.Symlink(secret, path))
 	_, data, err := (Custom{}).Read(dir)
 	if data != nil || err == nil || !strings.Contains(err.Error(), "it is a symbolic link") || hint.Of(err) == "" {
 		t.Errorf("a link: %q, %v", data, err)

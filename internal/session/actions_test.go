@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/api"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/action"
@@ -34,12 +35,10 @@ hosts = ["api.tool.example:443"]
 "tools":[{"name":"tool","operations":[{"name":"get","method":"GET","path":"/` + version + `/{id}",
 "hosts":["api.tool.example"]}]}]}`,
 	} {
-		fatal(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	s, err := store.Open(filepath.Join(home, "store"))
-	fatal(t, err)
-	in, err := s.Install(t.Context(), dir, store.InstallOptions{})
-	fatal(t, err)
+	s := must.Get(store.Open(filepath.Join(home, "store")))(t)
+	in := must.Get(s.Install(t.Context(), dir, store.InstallOptions{}))(t)
 	return in.Connector.Hash
 }
 
@@ -65,9 +64,9 @@ operation = "get"
 args = { id = "${args.id}" }
 +++
 `))
-	fatal(t, err)
+	must.Do(t, err)
 	_, err = action.In(home).Add(a, false)
-	fatal(t, err)
+	must.Do(t, err)
 }
 
 // inForce returns the version that the wire door uses.
@@ -123,9 +122,9 @@ func TestOneVersionIsInForce(t *testing.T) {
 func remove(t *testing.T, home, version string) {
 	t.Helper()
 	s, err := store.Open(filepath.Join(home, "store"))
-	fatal(t, err)
+	must.Do(t, err)
 	_, err = s.Remove(string(toolFQN), version, nil)
-	fatal(t, err)
+	must.Do(t, err)
 }
 
 // An action uses the bytes that it pins, and is denied when they go; both are recorded.
@@ -137,14 +136,14 @@ func TestActionsFollowTheHome(t *testing.T) {
 	installVersion(t, o.Home, "1.3.0")
 	addAction(t, o.Home, "first", "1.2.0", old)
 	s := open(t, o)
-	fatal(t, s.Serve(t.Context(), false))
+	must.Do(t, s.Serve(t.Context(), false))
 	pinned := api.Describe(s.loader.s.plane)
 	if inForce(s) != "1.3.0" || !slices.Equal(names(s), []string{"first"}) {
 		t.Fatalf("%s %v %+v", inForce(s), names(s), pinned)
 	}
 	addAction(t, o.Home, "second", "1.2.0", old)
 	addAction(t, o.Home, "wrong", "1.2.0", "sha256:"+strings.Repeat("a", 64))
-	fatal(t, os.Symlink("/etc/passwd", filepath.Join(o.Home, "actions", "link.md")))
+	must.Do(t, os.Symlink("/etc/passwd", filepath.Join(o.Home, "actions", "link.md")))
 	s.loader.refresh(t.Context())
 	if !slices.Equal(names(s), []string{"first", "second"}) {
 		t.Errorf("after two were added: %v", names(s))
@@ -154,7 +153,7 @@ func TestActionsFollowTheHome(t *testing.T) {
 	if len(names(s)) != 0 || inForce(s) != "1.3.0" {
 		t.Errorf("after the pinned version was removed: %v, %s", names(s), inForce(s))
 	}
-	fatal(t, s.Close(t.Context(), 0, "done"))
+	must.Do(t, s.Close(t.Context(), 0, "done"))
 	var changes []string
 	for _, r := range rows(t, o.Home) {
 		if r.Event == audit.EventSessionStarted {

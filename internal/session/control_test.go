@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // call sends a request to the control socket of a session.
@@ -26,12 +27,11 @@ func TestTheControlSocketShowsTheNewestRowsOfItsSession(t *testing.T) {
 	s := open(t, newOptions(t))
 	for i := range 5 {
 		for _, id := range []string{s.ID(), "01THEIRS"} {
-			_, err := s.audit.Append(t.Context(), audit.Row{Event: audit.EventProxyStarted, SessionID: id, Status: i})
-			fatal(t, err)
+			must.Get(s.audit.Append(t.Context(), audit.Row{Event: audit.EventProxyStarted, SessionID: id, Status: i}))(t)
 		}
 	}
 	raw, err := call(t, s, "GET", "/v1/audit?limit=2", "")
-	fatal(t, err)
+	must.Do(t, err)
 	var list []audit.Row
 	if err := json.Unmarshal([]byte(raw), &list); err != nil || len(list) != 2 {
 		t.Fatalf("%s, %v; want two rows", raw, err)
@@ -58,7 +58,7 @@ func TestTheControlSocketShowsTheNewestRowsOfItsSession(t *testing.T) {
 func TestASessionThatStartsRefusesAllButItsStop(t *testing.T) {
 	s := newSession(newOptions(t))
 	s.dir = filepath.Join(sessionsDir(s.opts.Home), s.id)
-	fatal(t, s.makeDir(t.Context()))
+	must.Do(t, s.makeDir(t.Context()))
 	defer s.release()
 	for _, path := range []string{"/healthz", "/v1/session", "/v1/audit", "/v1/audit/01X", "/v1/vault/status", "/v1/ca"} {
 		if _, err := call(t, s, "GET", path, ""); err == nil || !strings.Contains(err.Error(), "503") {
@@ -117,33 +117,32 @@ func TestAVaultIsUnlockedForARunningSession(t *testing.T) {
 	bind(t, o, "work")
 	s := open(t, o)
 	status := func() string {
-		raw, err := call(t, s, "GET", "/v1/vault/status", "")
-		fatal(t, err)
+		raw := must.Get(call(t, s, "GET", "/v1/vault/status", ""))(t)
 		return strings.TrimSpace(raw)
 	}
 	if got, want := status(), `{"initialised":true,"locked":false}`; got != want {
 		t.Errorf("open: the vault is %s, want %s", got, want)
 	}
-	fatal(t, s.vault.SetLocked(true))
+	must.Do(t, s.vault.SetLocked(true))
 	s.loader.reload(t.Context())
 	if got, want := status(), `{"initialised":true,"locked":true}`; got != want {
 		t.Errorf("locked: the vault is %s, want %s", got, want)
 	}
-	fatal(t, s.vault.SetLocked(false))
+	must.Do(t, s.vault.SetLocked(false))
 	err := Unlock(t.Context(), o.Home, s.ID(), []byte("wrong horse"))
 	if want := "the session refused with status 403: the passphrase is wrong"; err == nil || err.Error() != want {
 		t.Errorf("a wrong passphrase: %v, want %s", err, want)
 	}
 	identity := filepath.Join(o.Home, "vault", "identity.age")
-	fatal(t, os.Rename(identity, identity+".aside"))
-	fatal(t, os.Mkdir(identity, 0o700))
+	must.Do(t, os.Rename(identity, identity+".aside"))
+	must.Do(t, os.Mkdir(identity, 0o700))
 	err = Unlock(t.Context(), o.Home, s.ID(), []byte(testPassphrase))
 	if err == nil || !strings.Contains(err.Error(), "identity.age: it is not a regular file") {
 		t.Errorf("a vault that cannot be read: %v, want a refusal that names the file", err)
 	}
-	fatal(t, os.Remove(identity))
-	fatal(t, os.Rename(identity+".aside", identity))
-	fatal(t, Unlock(t.Context(), o.Home, s.ID(), []byte(testPassphrase)))
+	must.Do(t, os.Remove(identity))
+	must.Do(t, os.Rename(identity+".aside", identity))
+	must.Do(t, Unlock(t.Context(), o.Home, s.ID(), []byte(testPassphrase)))
 	if got, want := status(), `{"initialised":true,"locked":false}`; got != want {
 		t.Errorf("unlocked: the vault is %s, want %s", got, want)
 	}

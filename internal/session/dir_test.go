@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/filelock"
 	"github.com/ALRubinger/aileron/internal/format"
 )
@@ -53,9 +54,9 @@ func TestASessionThatWasSweptBeforeItsLockHasADirectory(t *testing.T) {
 	}
 	s := newSession(o)
 	dir := filepath.Join(sessionsDir(s.opts.Home), s.id)
-	fatal(t, os.MkdirAll(dir, 0o700))
+	must.Do(t, os.MkdirAll(dir, 0o700))
 	sweep, err := lockDir(filelock.Locker{}, dir)
-	fatal(t, err)
+	must.Do(t, err)
 	made := make(chan error)
 	go func() { made <- s.makeDir(t.Context()) }()
 	select {
@@ -63,9 +64,9 @@ func TestASessionThatWasSweptBeforeItsLockHasADirectory(t *testing.T) {
 	case err := <-made:
 		t.Fatalf("the directory of another process was taken: %v", err)
 	}
-	fatal(t, os.Rename(dir, filepath.Join(t.TempDir(), "swept")))
+	must.Do(t, os.Rename(dir, filepath.Join(t.TempDir(), "swept")))
 	_ = sweep.Close()
-	fatal(t, <-made)
+	must.Do(t, <-made)
 	defer s.release()
 	if _, err := os.Stat(filepath.Join(dir, "session.json")); err != nil || !Alive(s.opts.Home, s.id) {
 		t.Errorf("its description: %v; alive: %v", err, Alive(s.opts.Home, s.id))
@@ -77,12 +78,12 @@ func TestASessionThatWasSweptBeforeItsLockHasADirectory(t *testing.T) {
 func killed(t *testing.T, home, id, description string, age time.Duration) {
 	t.Helper()
 	dir := filepath.Join(sessionsDir(home), id)
-	fatal(t, os.MkdirAll(dir, 0o700))
+	must.Do(t, os.MkdirAll(dir, 0o700))
 	if description != "" {
-		fatal(t, os.WriteFile(filepath.Join(dir, "session.json"), []byte(description), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "session.json"), []byte(description), 0o600))
 	}
 	at := time.Now().Add(-age)
-	fatal(t, os.Chtimes(dir, at, at))
+	must.Do(t, os.Chtimes(dir, at, at))
 }
 
 // The end of a session that was killed is recorded once, by the next one.
@@ -112,8 +113,7 @@ func TestASweepSparesOnlyWhatMayBegin(t *testing.T) {
 	killed(t, o.Home, "01NOW", "", -lockGrace+100*time.Millisecond) // and for some time, on a busy machine
 	killed(t, o.Home, "01NEWER", `{"format":99,"id":"01NEWER"}`, time.Hour)
 	killed(t, o.Home, "01BUSY", "", time.Hour)
-	busy, err := lockDir(filelock.Locker{}, filepath.Join(sessionsDir(o.Home), "01BUSY"))
-	fatal(t, err)
+	busy := must.Get(lockDir(filelock.Locker{}, filepath.Join(sessionsDir(o.Home), "01BUSY")))(t)
 	defer busy.Close()
 	s.Sweep(t.Context())
 	want := []string{"01BUSY", "01NEWER", "01NOW", s.ID()}
@@ -130,14 +130,14 @@ func TestASweepKeepsWhatItCannotRecord(t *testing.T) {
 	s := open(t, o)
 	killed(t, o.Home, "01KILLED", `{"id":"01KILLED"}`, time.Hour)
 	path, away := filepath.Join(o.Home, "audit.db"), filepath.Join(o.Home, "away.db")
-	fatal(t, os.Rename(path, away))
-	fatal(t, os.Mkdir(path, 0o700)) // nothing can be written here
+	must.Do(t, os.Rename(path, away))
+	must.Do(t, os.Mkdir(path, 0o700)) // nothing can be written here
 	s.Sweep(t.Context())
 	if got := left(t, o.Home); len(got) != 2 {
 		t.Errorf("without a log the directories %q are left, want both", got)
 	}
-	fatal(t, os.Remove(path))
-	fatal(t, os.Rename(away, path))
+	must.Do(t, os.Remove(path))
+	must.Do(t, os.Rename(away, path))
 	s.Abandon(t.Context())
 	open(t, o).Sweep(t.Context())
 	if got := left(t, o.Home); slices.Contains(got, "01KILLED") {
@@ -173,9 +173,9 @@ func TestASessionIsListedByItsState(t *testing.T) {
 	}
 	s := open(t, o)
 	check(s.ID(), "running", "")
-	fatal(t, s.Serve(t.Context(), false))
+	must.Do(t, s.Serve(t.Context(), false))
 	check(s.ID(), "running", "")
-	fatal(t, s.Close(t.Context(), 0, "the command ended"))
+	must.Do(t, s.Close(t.Context(), 0, "the command ended"))
 	check(s.ID(), "ended", "the command ended")
 	killed(t, o.Home, "01KILLED", `{"id":"01KILLED","agent":"curl","mode":"proxy"}`, time.Hour)
 	check("01KILLED", "unclean", uncleanCause)
@@ -205,7 +205,7 @@ func TestOnlyARunningSessionIsStopped(t *testing.T) {
 	}
 	killed(t, home, "01NEWER", `{"format":99,"id":"01NEWER"}`, time.Hour)
 	s, err := lister(t, home).Find(t.Context(), "01NEWER")
-	fatal(t, err)
+	must.Do(t, err)
 	s.State = "running"
 	if err := s.Stop(t.Context(), home); !errors.As(err, new(*format.Error)) {
 		t.Errorf("one of a newer aileron: %v, want a format.Error", err)
@@ -217,7 +217,7 @@ func TestASessionIsFoundByTheBeginningOfItsID(t *testing.T) {
 	o := newOptions(t)
 	o.Detached = true
 	one, two := open(t, o), open(t, o)
-	fatal(t, one.Serve(t.Context(), true))
+	must.Do(t, one.Serve(t.Context(), true))
 	l := lister(t, o.Home)
 	same := 0
 	for one.ID()[same] == two.ID()[same] {

@@ -44,24 +44,22 @@ func (o *Options) logTo(b *bytes.Buffer) { o.Log = slog.New(slog.NewTextHandler(
 func install(t *testing.T, home string) {
 	t.Helper()
 	s, err := store.Open(filepath.Join(home, "store"))
-	fatal(t, err)
+	must.Do(t, err)
 	_, err = s.Install(t.Context(), exampleGitHub, store.InstallOptions{})
-	fatal(t, err)
+	must.Do(t, err)
 }
 
 // bind binds a credential for GitHub to identities, in a vault that it creates.
 func bind(t *testing.T, o Options, identities ...string) {
 	t.Helper()
 	if !o.Vault.Initialised() {
-		fatal(t, o.Vault.Init([]byte(testPassphrase)))
+		must.Do(t, o.Vault.Init([]byte(testPassphrase)))
 	}
 	for _, identity := range identities {
-		name, err := o.Vault.BindingName("bearer", string(githubFQN), identity)
-		fatal(t, err)
-		secret, err := vault.NewSecret([]byte(testToken))
-		fatal(t, err)
+		name := must.Get(o.Vault.BindingName("bearer", string(githubFQN), identity))(t)
+		secret := must.Get(vault.NewSecret([]byte(testToken)))(t)
 		b := vault.Binding{Name: name, Kind: "bearer", Connector: string(githubFQN), Identity: identity}
-		fatal(t, o.Vault.Bind(b, secret))
+		must.Do(t, o.Vault.Bind(b, secret))
 	}
 	o.Vault.Lock()
 }
@@ -81,11 +79,9 @@ func open(t *testing.T, o Options) *Session {
 // rows returns the rows of a home's log but those with signed heads.
 func rows(t *testing.T, home string) []audit.Row {
 	t.Helper()
-	log, err := audit.OpenReader(filepath.Join(home, "audit.db"))
-	fatal(t, err)
+	log := must.Get(audit.OpenReader(filepath.Join(home, "audit.db")))(t)
 	defer log.Close()
-	list, err := log.List(t.Context(), audit.Filter{})
-	fatal(t, err)
+	list := must.Get(log.List(t.Context(), audit.Filter{}))(t)
 	rowschema.Log(t, log)
 	return slices.DeleteFunc(list, func(r audit.Row) bool { return r.Event == audit.EventCheckpoint })
 }
@@ -102,8 +98,7 @@ func events(t *testing.T, home string) (names []audit.Event) {
 // left returns the names of the directories of sessions.
 func left(t *testing.T, home string) (names []string) {
 	t.Helper()
-	entries, err := os.ReadDir(sessionsDir(home))
-	fatal(t, err)
+	entries := must.Get(os.ReadDir(sessionsDir(home)))(t)
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
@@ -114,12 +109,5 @@ func checkEvents(t *testing.T, home string, want ...audit.Event) {
 	t.Helper()
 	if got := events(t, home); !slices.Equal(got, want) {
 		t.Errorf("the log has the events %q, want %q", got, want)
-	}
-}
-
-func fatal(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hosttrust"
 	"github.com/ALRubinger/aileron/spec"
@@ -31,7 +32,7 @@ func TestOnlyASessionOfTheHostHasARootForTheHost(t *testing.T) {
 		install(t, o.Home)
 		s := open(t, o)
 		c, err := State{ID: s.ID(), State: "running"}.Certificate(t.Context(), o.Home)
-		fatal(t, err)
+		must.Do(t, err)
 		if slices.Contains(c.Names, "api.github.com") != want || len(c.Names) > 0 != want ||
 			(c.PEM == string(s.RootPEM())) == want {
 			t.Errorf("%s: the names are %q, want some: %v", mode, c.Names, want)
@@ -53,8 +54,7 @@ func TestTheNamesOfAHostRootAreBounded(t *testing.T) {
 				Connector: c, Hosts: []spec.HostPattern{{Name: fmt.Sprintf("h%d.example", i), Port: 443}},
 			}}})
 		}
-		index, err := spec.NewIndex([]*spec.Connector{c})
-		fatal(t, err)
+		index := must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
 		if got := len(Options{Mode: "proxy"}.hostNames(index)); got != want {
 			t.Errorf("%d hosts make %d names, want %d", n, got, want)
 		}
@@ -97,10 +97,9 @@ func TestOnlyARunningSessionOfTheHostHasARootToTrust(t *testing.T) {
 // but one of the form of a session's: and none at all if the maker is another user.
 func TestAHostileSessionDirectoryIsNotTrusted(t *testing.T) {
 	const id = "01FAKE"
-	hostile, err := ca.NewSession(ca.Options{Session: id, HostNames: []string{"a.example"}})
-	fatal(t, err)
+	hostile := must.Get(ca.NewSession(ca.Options{Session: id, HostNames: []string{"a.example"}}))(t)
 	other, err := ca.NewSession(ca.Options{Session: "01OTHER", HostNames: []string{"a.example"}})
-	fatal(t, err)
+	must.Do(t, err)
 	names := []string{"api.github.com"}
 	good := describeCertificate(id, hostile.Host().Root, names)
 	for name, c := range map[string]struct {
@@ -122,12 +121,12 @@ func TestAHostileSessionDirectoryIsNotTrusted(t *testing.T) {
 				t.Skip("only root becomes another user")
 			}
 			home, err := os.MkdirTemp("/tmp", "hostile-") // short, for the socket
-			fatal(t, err)
+			must.Do(t, err)
 			t.Cleanup(func() { _ = os.RemoveAll(home) })
 			dir := filepath.Join(home, "sessions", id)
-			fatal(t, os.MkdirAll(dir, 0o777))
+			must.Do(t, os.MkdirAll(dir, 0o777))
 			for _, d := range []string{home, filepath.Dir(dir), dir} {
-				fatal(t, os.Chmod(d, 0o777))
+				must.Do(t, os.Chmod(d, 0o777))
 			}
 			l := listenAs(t, uintptr(c.uid), filepath.Join(dir, "control.sock"))
 			answer := func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(c.answer) }
@@ -159,14 +158,12 @@ func listenAs(t *testing.T, uid uintptr, path string) net.Listener {
 			}
 		}()
 	}
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	fatal(t, err)
-	fatal(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
-	fatal(t, unix.Listen(fd, 16))
+	fd := must.Get(unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
+	must.Do(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
+	must.Do(t, unix.Listen(fd, 16))
 	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
-	l, err := net.FileListener(f)
-	fatal(t, err)
+	l := must.Get(net.FileListener(f))(t)
 	return l
 }
 
@@ -176,22 +173,21 @@ func TestTheEndOfASessionTakesItsRootOffTheAccount(t *testing.T) {
 	o := newOptions(t)
 	install(t, o.Home)
 	s := open(t, o)
-	fatal(t, s.Serve(t.Context(), false))
+	must.Do(t, s.Serve(t.Context(), false))
 	profile := t.TempDir() // of a browser, without a database: it has no root
 	dir := filepath.Join(o.Home, "trusted")
-	fatal(t, os.Mkdir(dir, 0o700))
+	must.Do(t, os.Mkdir(dir, 0o700))
 	c := describeCertificate(s.ID(), s.ca.Host().Root, nil)
 	raw, err := json.Marshal(map[string]any{"format": 1, "session_id": s.ID(), "sha256": c.SHA256, "pem": c.PEM,
 		"not_after": c.NotAfter, "stores": []ca.Store{{Kind: ca.NSSStore, Path: profile}}})
-	fatal(t, err)
-	fatal(t, os.WriteFile(filepath.Join(dir, s.ID()+".json"), raw, 0o600))
+	must.Do(t, err)
+	must.Do(t, os.WriteFile(filepath.Join(dir, s.ID()+".json"), raw, 0o600))
 	l := hosttrust.Ledger{Home: o.Home}
 	if got := l.Records(); len(got) != 1 || got[0].Err != nil {
 		t.Fatalf("the records are %+v", got)
 	}
 	// A command is at work: the session waits for it, and hands its root to no other.
-	command, err := l.Locks.Lock(filepath.Join(dir, "lock"), unix.LOCK_EX)
-	fatal(t, err)
+	command := must.Get(l.Locks.Lock(filepath.Join(dir, "lock"), unix.LOCK_EX))(t)
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close(t.Context(), 0, "ended") }()
 	state := State{ID: s.ID(), Mode: "proxy", State: "running"}
@@ -207,8 +203,8 @@ func TestTheEndOfASessionTakesItsRootOffTheAccount(t *testing.T) {
 	if !Alive(o.Home, s.ID()) || len(l.Records()) != 1 {
 		t.Error("the session has not waited for the account")
 	}
-	fatal(t, command.Close())
-	fatal(t, <-closed)
+	must.Do(t, command.Close())
+	must.Do(t, <-closed)
 	if got := l.Records(); len(got) != 0 {
 		t.Errorf("the records are %+v", got)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/proxy/api"
 	"github.com/ALRubinger/aileron/spec"
@@ -63,10 +64,8 @@ func TestABindingIsChosenByItsIdentity(t *testing.T) {
 	}
 	o.Bindings = map[spec.FQN]string{githubFQN: "home"}
 	s := open(t, o)
-	chosen, err := s.loader.choose(s.Connectors())
-	fatal(t, err)
-	grants, err := s.loader.grants(s.Connectors(), chosen)
-	fatal(t, err)
+	chosen := must.Get(s.loader.choose(s.Connectors()))(t)
+	grants := must.Get(s.loader.grants(s.Connectors(), chosen))(t)
 	got := grants.Bound[githubFQN]
 	if !strings.HasSuffix(got.Binding, "/home") || got.Credential.Secret.Reveal() != testToken {
 		t.Errorf("the credential is that of %q", got.Binding)
@@ -90,15 +89,15 @@ func TestAConnectorWithoutACredentialIsNamed(t *testing.T) {
 func TestWhatASessionRecordsByTheWayWaitsForItsLog(t *testing.T) {
 	o := newOptions(t)
 	s := open(t, o)
-	fatal(t, s.Serve(t.Context(), false))
+	must.Do(t, s.Serve(t.Context(), false))
 	path, away := filepath.Join(o.Home, "audit.db"), filepath.Join(o.Home, "away.db")
-	fatal(t, os.Rename(path, away))
-	fatal(t, os.Mkdir(path, 0o700)) // nothing can be written here
+	must.Do(t, os.Rename(path, away))
+	must.Do(t, os.Mkdir(path, 0o700)) // nothing can be written here
 	s.loader.recordFaults(t.Context(), []error{errors.New("verify: its hash differs")})
 	s.RecordDisabled(t.Context(), "preflight_failed", "the image has no shell")
-	fatal(t, os.Remove(path))
-	fatal(t, os.Rename(away, path))
-	fatal(t, s.Close(t.Context(), 0, "the command ended"))
+	must.Do(t, os.Remove(path))
+	must.Do(t, os.Rename(away, path))
+	must.Do(t, s.Close(t.Context(), 0, "the command ended"))
 	checkEvents(t, o.Home,
 		audit.EventSessionStarted, audit.EventConnectorVerifyFailed, audit.EventSandboxDisabled, audit.EventSessionEnded)
 }
@@ -109,18 +108,18 @@ func TestWhatFailsAtEveryLoadIsLoggedOnce(t *testing.T) {
 	o := newOptions(t)
 	install(t, o.Home)
 	bind(t, o, "default")
-	fatal(t, o.Vault.SetLocked(true)) // the session needs no passphrase
+	must.Do(t, o.Vault.SetLocked(true)) // the session needs no passphrase
 	var out bytes.Buffer
 	o.logTo(&out)
 	s := open(t, o)
 	for _, dir := range []string{"vault", "store"} {
 		blocked := filepath.Join(o.Home, dir, "format")
 		for round := range 2 {
-			fatal(t, os.Mkdir(blocked, 0o700)) // reading a directory fails
+			must.Do(t, os.Mkdir(blocked, 0o700)) // reading a directory fails
 			for range 5 {
 				s.loader.reload(t.Context())
 			}
-			fatal(t, os.Remove(blocked))
+			must.Do(t, os.Remove(blocked))
 			s.loader.reload(t.Context())
 			logged := out.String()
 			out.Reset()
@@ -131,7 +130,7 @@ func TestWhatFailsAtEveryLoadIsLoggedOnce(t *testing.T) {
 		}
 	}
 	for _, dir := range []string{"vault", "store"} {
-		fatal(t, os.Mkdir(filepath.Join(o.Home, dir, "format"), 0o700))
+		must.Do(t, os.Mkdir(filepath.Join(o.Home, dir, "format"), 0o700))
 	}
 	for range 5 {
 		s.loader.reload(t.Context())
@@ -147,10 +146,10 @@ func TestWhatFailsAtEveryLoadIsLoggedOnce(t *testing.T) {
 func TestADeclaredUsernameIsRedactedWithTheSecret(t *testing.T) {
 	o := newOptions(t)
 	s, err := store.Open(filepath.Join(o.Home, "store"))
-	fatal(t, err)
+	must.Do(t, err)
 	entry, _ := catalog.Find("github")
 	_, err = s.InstallAll(t.Context(), []store.Source{{Src: "github", Files: entry.Files}}, nil)
-	fatal(t, err)
+	must.Do(t, err)
 	bind(t, o, "work")
 	l := open(t, o).loader
 	for _, username := range []string{"", "x-access-token"} {
@@ -166,9 +165,9 @@ func TestOnlyTheChosenConnectorsAreUsed(t *testing.T) {
 	install(t, o.Home)
 	npm, _ := catalog.Find("npm")
 	st, err := store.Open(filepath.Join(o.Home, "store"))
-	fatal(t, err)
+	must.Do(t, err)
 	_, err = st.InstallAll(t.Context(), []store.Source{{Src: npm.Name, Files: npm.Files}}, nil)
-	fatal(t, err)
+	must.Do(t, err)
 
 	o.Connectors = []spec.FQN{catalog.FQN("pypi")}
 	if _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "it is not installed") {
@@ -194,9 +193,8 @@ func TestWhatWasReadBeforeIsReadAgainIfItChanged(t *testing.T) {
 	install(t, o.Home)
 	var err error
 	o.Store, err = store.Open(filepath.Join(o.Home, "store"))
-	fatal(t, err)
-	ahead, err := store.Open(filepath.Join(o.Home, "store")) // which parses for itself
-	fatal(t, err)
+	must.Do(t, err)
+	ahead := must.Get(store.Open(filepath.Join(o.Home, "store")))(t) // which parses for itself
 	o.Reading = ahead.Begin()
 	first := open(t, o)
 	list := first.Connectors()
@@ -212,13 +210,13 @@ func TestWhatWasReadBeforeIsReadAgainIfItChanged(t *testing.T) {
 
 	file := filepath.Join(dir, spec.ManifestFile)
 	data, err := os.ReadFile(file)
-	fatal(t, err)
-	fatal(t, os.WriteFile(file, append(data, '\n'), 0o600))
+	must.Do(t, err)
+	must.Do(t, os.WriteFile(file, append(data, '\n'), 0o600))
 	var tampered *store.TamperedError
 	if _, err := Open(t.Context(), o); !errors.As(err, &tampered) {
 		t.Errorf("with a connector that was changed since: %v", err)
 	}
-	fatal(t, os.RemoveAll(dir))
+	must.Do(t, os.RemoveAll(dir))
 	if s := open(t, o); len(s.Connectors()) != 0 {
 		t.Errorf("a connector that was removed since is used: %v", s.Connectors())
 	}
@@ -226,8 +224,7 @@ func TestWhatWasReadBeforeIsReadAgainIfItChanged(t *testing.T) {
 
 func mustFingerprint(t *testing.T, s *store.Store) string {
 	t.Helper()
-	f, err := s.Fingerprint()
-	fatal(t, err)
+	f := must.Get(s.Fingerprint())(t)
 	return f
 }
 
@@ -235,10 +232,8 @@ func mustFingerprint(t *testing.T, s *store.Store) string {
 func installNPM(t *testing.T, home string) string {
 	t.Helper()
 	npm, _ := catalog.Find("npm")
-	s, err := store.Open(filepath.Join(home, "store"))
-	fatal(t, err)
-	installed, err := s.InstallAll(t.Context(), []store.Source{{Src: npm.Name, Files: npm.Files}}, nil)
-	fatal(t, err)
+	s := must.Get(store.Open(filepath.Join(home, "store")))(t)
+	installed := must.Get(s.InstallAll(t.Context(), []store.Source{{Src: npm.Name, Files: npm.Files}}, nil))(t)
 	return installed[0].Connector.Hash
 }
 
@@ -258,41 +253,40 @@ func grantsRows(t *testing.T, home string) (list []audit.Row) {
 func TestEachChangeOfTheGrantsHasARow(t *testing.T) {
 	o := newOptions(t)
 	install(t, o.Home)
-	fatal(t, o.Vault.Init([]byte(testPassphrase)))
-	fatal(t, o.Vault.Unlock([]byte(testPassphrase)))
+	must.Do(t, o.Vault.Init([]byte(testPassphrase)))
+	must.Do(t, o.Vault.Unlock([]byte(testPassphrase)))
 	s := open(t, o)
-	fatal(t, s.Serve(t.Context(), false))
+	must.Do(t, s.Serve(t.Context(), false))
 	s.stop() // its watch: this test reloads
 	s.serving.Wait()
 	reload := func() { s.loader.reload(t.Context()) }
 
-	name, err := o.Vault.BindingName("bearer", string(githubFQN), "work")
-	fatal(t, err)
+	name := must.Get(o.Vault.BindingName("bearer", string(githubFQN), "work"))(t)
 	secret, err := vault.NewSecret([]byte(testToken))
-	fatal(t, err)
+	must.Do(t, err)
 	binding := vault.Binding{Name: name, Kind: "bearer", Connector: string(githubFQN), Identity: "work"}
 	npm := string(catalog.FQN("npm"))
 	var hash string
 	for _, change := range []func(){
 		func() {}, // nothing
 		func() { hash = installNPM(t, o.Home) },
-		func() { fatal(t, o.Vault.Bind(binding, secret)) },
-		func() { fatal(t, o.Vault.SetLocked(true)) }, // a lock is not another grant
-		func() { fatal(t, o.Vault.SetLocked(false)); fatal(t, o.Vault.Unlock([]byte(testPassphrase))) },
-		func() { fatal(t, o.Vault.Rebind(name, "", secret)) },
-		func() { fatal(t, o.Vault.Revoke(name)) },
+		func() { must.Do(t, o.Vault.Bind(binding, secret)) },
+		func() { must.Do(t, o.Vault.SetLocked(true)) }, // a lock is not another grant
+		func() { must.Do(t, o.Vault.SetLocked(false)); must.Do(t, o.Vault.Unlock([]byte(testPassphrase))) },
+		func() { must.Do(t, o.Vault.Rebind(name, "", secret)) },
+		func() { must.Do(t, o.Vault.Revoke(name)) },
 		func() {
 			st, err := store.Open(filepath.Join(o.Home, "store"))
-			fatal(t, err)
+			must.Do(t, err)
 			_, err = st.Remove(npm, "", nil)
-			fatal(t, err)
+			must.Do(t, err)
 		},
 	} {
 		change()
 		reload()
 		reload() // no second row
 	}
-	fatal(t, s.Close(t.Context(), 0, "the command ended"))
+	must.Do(t, s.Close(t.Context(), 0, "the command ended"))
 
 	list := grantsRows(t, o.Home)
 	var got []string
@@ -345,13 +339,12 @@ func TestEachChangeOfTheGrantsHasARow(t *testing.T) {
 func TestNothingIsGrantedThatIsNotRecorded(t *testing.T) {
 	o := newOptions(t)
 	s := open(t, o)
-	fatal(t, s.Serve(t.Context(), false))
+	must.Do(t, s.Serve(t.Context(), false))
 	s.stop()
 	s.serving.Wait()
 	install(t, o.Home)
-	closed, err := audit.Open(filepath.Join(t.TempDir(), "audit.db"), audit.Options{})
-	fatal(t, err)
-	fatal(t, closed.Close())
+	closed := must.Get(audit.Open(filepath.Join(t.TempDir(), "audit.db"), audit.Options{}))(t)
+	must.Do(t, closed.Close())
 	whole := s.audit
 	s.audit = closed // no row can be added
 	s.loader.reload(t.Context())
@@ -363,7 +356,7 @@ func TestNothingIsGrantedThatIsNotRecorded(t *testing.T) {
 	if hosts := api.Describe(s.plane).Hosts; len(hosts) == 0 {
 		t.Error("nothing is granted when the log can be written again")
 	}
-	fatal(t, s.Close(t.Context(), 0, "the command ended"))
+	must.Do(t, s.Close(t.Context(), 0, "the command ended"))
 	if list := grantsRows(t, o.Home); len(list) != 2 || fmt.Sprint(list[1].Fields["changes"]) != "[installed]" {
 		t.Errorf("the rows are %+v", list)
 	}
@@ -375,14 +368,14 @@ func TestAChangeThatTakesAwayHasItsReason(t *testing.T) {
 	install(t, o.Home)
 	bind(t, o, "work")
 	s := open(t, o)
-	fatal(t, s.Serve(t.Context(), false))
+	must.Do(t, s.Serve(t.Context(), false))
 	s.stop()
 	s.serving.Wait()
-	fatal(t, o.Vault.Unlock([]byte(testPassphrase)))
+	must.Do(t, o.Vault.Unlock([]byte(testPassphrase)))
 	bind(t, o, "home")
 	s.loader.reload(t.Context())
 	s.loader.reload(t.Context())
-	fatal(t, s.Close(t.Context(), 0, "the command ended"))
+	must.Do(t, s.Close(t.Context(), 0, "the command ended"))
 	list := grantsRows(t, o.Home)
 	if len(list) != 2 || list[1].Reason != "bindings_unclear" || fmt.Sprint(list[1].Fields["changes"]) != "[unbound]" {
 		t.Errorf("the rows are %+v", list)
@@ -399,8 +392,8 @@ func TestTheFirstRowNamesWhatIsInForce(t *testing.T) {
 	o.Shared.Mounts = make([]string, maxNamed+1)
 	s := open(t, o)
 	s.NoteSandbox(Sandbox{Image: "debian:12", ImageID: "sha256:ab", EngineVersion: "4.3.1", Network: "auto", Keep: true})
-	fatal(t, s.Serve(t.Context(), true))
-	fatal(t, s.Close(t.Context(), 0, "the command ended"))
+	must.Do(t, s.Serve(t.Context(), true))
+	must.Do(t, s.Close(t.Context(), 0, "the command ended"))
 	r := grantsRows(t, o.Home)[0]
 	for name, want := range map[string]any{
 		"aileron": "1.2.3", "upstream_proxy": "proxy.example:8080", "upstream_ca": "/etc/extra.pem",
@@ -447,16 +440,16 @@ func TestAVaultThatCannotBeReadIsNoChange(t *testing.T) {
 	install(t, o.Home)
 	bind(t, o, "work")
 	s := open(t, o)
-	fatal(t, s.Serve(t.Context(), false))
+	must.Do(t, s.Serve(t.Context(), false))
 	s.stop()
 	s.serving.Wait()
-	fatal(t, os.Mkdir(filepath.Join(o.Home, "vault", "format"), 0o700)) // reading a directory fails
+	must.Do(t, os.Mkdir(filepath.Join(o.Home, "vault", "format"), 0o700)) // reading a directory fails
 	for range 3 {
 		s.loader.reload(t.Context())
 	}
-	fatal(t, os.Remove(filepath.Join(o.Home, "vault", "format")))
+	must.Do(t, os.Remove(filepath.Join(o.Home, "vault", "format")))
 	s.loader.reload(t.Context())
-	fatal(t, s.Close(t.Context(), 0, "the command ended"))
+	must.Do(t, s.Close(t.Context(), 0, "the command ended"))
 	if list := grantsRows(t, o.Home); len(list) != 1 {
 		t.Errorf("the rows are %+v, want session.started alone", list)
 	}

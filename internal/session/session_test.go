@@ -35,8 +35,8 @@ func TestASessionBeginsAndEndsInTheLog(t *testing.T) {
 	if got := left(t, o.Home); !slices.Equal(got, []string{s.ID()}) || !Alive(o.Home, s.ID()) {
 		t.Errorf("open: the directories are %q; alive: %v", got, Alive(o.Home, s.ID()))
 	}
-	fatal(t, s.Serve(t.Context(), true))
-	fatal(t, s.Close(t.Context(), 7, "the command ended"))
+	must.Do(t, s.Serve(t.Context(), true))
+	must.Do(t, s.Close(t.Context(), 7, "the command ended"))
 	if got := left(t, o.Home); len(got) != 0 || Alive(o.Home, s.ID()) {
 		t.Errorf("closed: the directories are %q; alive: %v", got, Alive(o.Home, s.ID()))
 	}
@@ -58,23 +58,20 @@ func TestASessionBeginsAndEndsInTheLog(t *testing.T) {
 // What is listened on is served until the session closes, and not after.
 func TestAListenerIsServedUntilClose(t *testing.T) {
 	s := open(t, newOptions(t))
-	fatal(t, s.Serve(t.Context(), false))
+	must.Do(t, s.Serve(t.Context(), false))
 	var addresses []string
 	for range 2 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		fatal(t, err)
+		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		addresses = append(addresses, l.Addr().String())
 		s.Listen(t.Context(), l, front.Listener{})
 	}
 	for _, at := range addresses {
-		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+at+"/healthz", nil)
-		fatal(t, err)
-		res, err := http.DefaultTransport.RoundTrip(req)
-		fatal(t, err)
+		req := must.Get(http.NewRequestWithContext(t.Context(), "GET", "http://"+at+"/healthz", nil))(t)
+		res := must.Get(http.DefaultTransport.RoundTrip(req))(t)
 		_ = res.Body.Close()
 	}
 	http.DefaultClient.CloseIdleConnections()
-	fatal(t, s.Close(t.Context(), 0, "the command ended"))
+	must.Do(t, s.Close(t.Context(), 0, "the command ended"))
 	for _, at := range addresses {
 		if conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", at); err == nil {
 			_ = conn.Close()
@@ -140,9 +137,9 @@ func TestASessionThatCannotOpenLeavesNothing(t *testing.T) {
 		want  string
 		hint  string
 	}{
-		"log": {func(o *Options) { fatal(t, os.Mkdir(filepath.Join(o.Home, "audit.db"), 0o700)) },
+		"log": {func(o *Options) { must.Do(t, os.Mkdir(filepath.Join(o.Home, "audit.db"), 0o700)) },
 			"audit", "without it no request is sent"},
-		"store": {func(o *Options) { fatal(t, os.WriteFile(filepath.Join(o.Home, "store"), nil, 0o600)) },
+		"store": {func(o *Options) { must.Do(t, os.WriteFile(filepath.Join(o.Home, "store"), nil, 0o600)) },
 			"open the connector store", ""},
 		"tunnel": {func(o *Options) { o.Config.Tunnel = []string{"192.0.2.1"} },
 			"no plain HOST or HOST:PORT", "write it as"},
@@ -185,15 +182,15 @@ func TestASessionDoesNotServeWithoutItsFirstRow(t *testing.T) {
 	o := newOptions(t)
 	s := open(t, o)
 	path, away := filepath.Join(o.Home, "audit.db"), filepath.Join(o.Home, "away.db")
-	fatal(t, os.Rename(path, away))
-	fatal(t, os.Mkdir(path, 0o700)) // nothing can be written here
+	must.Do(t, os.Rename(path, away))
+	must.Do(t, os.Mkdir(path, 0o700)) // nothing can be written here
 	err := s.Serve(t.Context(), false)
 	if err == nil || !strings.Contains(err.Error(), "record session.started") ||
 		!strings.Contains(hint.Of(err), o.Home) {
 		t.Errorf("Serve: %v (%s)", err, hint.Of(err))
 	}
-	fatal(t, os.Remove(path))
-	fatal(t, os.Rename(away, path))
+	must.Do(t, os.Remove(path))
+	must.Do(t, os.Rename(away, path))
 	s.Abandon(t.Context())
 	if got := left(t, o.Home); len(got) != 0 {
 		t.Errorf("the directories %q are left", got)
@@ -214,7 +211,7 @@ func TestWhatASessionKeepsIsRedacted(t *testing.T) {
 
 func TestTunnelledHostsFollowTheOneRule(t *testing.T) {
 	index, err := spec.NewIndex(nil)
-	fatal(t, err)
+	must.Do(t, err)
 	for _, c := range hosttest.Cases {
 		t.Run(c.Why, func(t *testing.T) {
 			var want []string
@@ -236,13 +233,13 @@ func exported(t *testing.T, at string) (home string, warnings []string) {
 		return map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at,
 			"OTEL_EXPORTER_OTLP_HEADERS": "api-key=canary-of-otlp"}[name]
 	})
-	fatal(t, err)
+	must.Do(t, err)
 	o := newOptions(t)
 	o.Export = to
 	o.Infof = func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
 	s := open(t, o)
-	fatal(t, s.Serve(t.Context(), true))
-	fatal(t, s.Close(t.Context(), 0, "done"))
+	must.Do(t, s.Serve(t.Context(), true))
+	must.Do(t, s.Close(t.Context(), 0, "done"))
 	return o.Home, warnings
 }
 
@@ -262,11 +259,10 @@ func TestACollectorGetsTheRowsThatTheLogHas(t *testing.T) {
 	if len(warnings) > 0 {
 		t.Errorf("the warnings are %q", warnings)
 	}
-	log, err := audit.OpenReader(filepath.Join(home, "audit.db"))
-	fatal(t, err)
+	log := must.Get(audit.OpenReader(filepath.Join(home, "audit.db")))(t)
 	list, err := log.List(t.Context(), audit.Filter{})
-	fatal(t, err)
-	fatal(t, log.Close())
+	must.Do(t, err)
+	must.Do(t, log.Close())
 	if len(list) != 3 || list[0].Fields["otlp"] != collector.URL {
 		t.Errorf("the log has %d rows, and the first has %v", len(list), list[0].Fields)
 	}
@@ -275,7 +271,7 @@ func TestACollectorGetsTheRowsThatTheLogHas(t *testing.T) {
 			t.Errorf("the collector did not get row %d, %s", r.Seq, r.Event)
 		}
 	}
-	fatal(t, filepath.WalkDir(home, func(path string, d os.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(home, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestATallyGroupsWhatItCounts(t *testing.T) {
@@ -155,14 +156,14 @@ func TestATallyIsBounded(t *testing.T) {
 // The report names the rows of refusals: one that could not be recorded is not among them.
 func TestARowThatIsNotRecordedIsNotCounted(t *testing.T) {
 	log, err := audit.Open(filepath.Join(t.TempDir(), "audit.db"), audit.Options{})
-	fatal(t, err)
+	must.Do(t, err)
 	var sum tally
 	row := audit.Row{ID: audit.NewID(), Event: audit.EventSandboxRejected, SessionID: audit.NewID(),
 		Decision: audit.DecisionRejected, Reason: "host_not_allowed", Host: "evil.example"}
 	if _, err := (tallied{log, &sum}).Append(t.Context(), row); err != nil || sum.read().Rejected != 1 {
 		t.Errorf("recorded: %v, %+v", err, sum.read())
 	}
-	fatal(t, log.Close())
+	must.Do(t, log.Close())
 	if _, err := (tallied{log, &sum}).Append(t.Context(), row); err == nil || sum.read().Rejected != 1 {
 		t.Errorf("not recorded: %v, %+v", err, sum.read())
 	}

@@ -31,9 +31,7 @@ func TestTheDisclaimerIsAcceptedForAnUnattendedSessionAlone(t *testing.T) {
 		}
 		var state map[string]any
 		text := must.Get(os.ReadFile(filepath.Join(dir, ".claude.json")))(t)
-		if err := json.Unmarshal(text, &state); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(text, &state))
 		if got, there := state["bypassPermissionsModeAccepted"]; there != c.want || there && got != true ||
 			state["hasCompletedOnboarding"] != true {
 			t.Errorf("AILERON_UNATTENDED=%s: accepted is %v, want %v; state %s", c.unattended, got, c.want, text)

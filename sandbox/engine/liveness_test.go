@@ -222,10 +222,7 @@ func TestAHeldServiceStaysAndOneThatIsReleasedEnds(t *testing.T) {
 		}
 		t.Skip("there is no podman: scripts/prepare installs it")
 	}
-	dir, err := os.MkdirTemp("", "held-") // a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "held-"))(t) // a socket's path must be short
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	conf := filepath.Join(dir, "containers.conf")
 	must.Do(t, os.WriteFile(conf, podmanConf(), 0o600))
@@ -273,10 +270,7 @@ func TestAHeldServiceStaysAndOneThatIsReleasedEnds(t *testing.T) {
 // fakePodman puts a program called podman first on the PATH.
 func fakePodman(t *testing.T, script string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "fake-") // a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "fake-"))(t) // a socket's path must be short
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	must.Do(t, os.WriteFile(filepath.Join(dir, "podman"), []byte("#!/bin/sh\n"+script), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // patience bounds every wait. No test judges how long something took.
@@ -108,9 +109,7 @@ func (b *box) launch(env ...string) string {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o711); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, os.Chmod(dir, 0o711))
 	b.dir = dir
 	if b.explicit == nil {
 		b.explicit = echo
@@ -128,9 +127,7 @@ func (b *box) launch(env ...string) string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if err := b.gateway.Start(); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, b.gateway.Start())
 	line, _ := bufio.NewReader(out).ReadString('\n')
 	return line
 }

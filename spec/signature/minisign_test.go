@@ -53,8 +53,7 @@ func TestWeVerifyWhatMinisignSigns(t *testing.T) {
 	if out, err := minisignProgram(t, dir, "-G", "-W", "-p", "acme.pub", "-s", "acme.key"); err != nil {
 		t.Fatalf("minisign -G: %v\n%s", err, out)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "acme.pub"))
-	must.Do(t, err)
+	text := must.Get(os.ReadFile(filepath.Join(dir, "acme.pub")))(t)
 	public, err := ParsePublicKey(text)
 	must.Do(t, err)
 	if !strings.Contains(string(text), strings.TrimLeft(public.ID().String(), "0")) {
@@ -82,8 +81,7 @@ func TestWeVerifyWhatMinisignSigns(t *testing.T) {
 		}
 	}
 	// Its secret key signs here, too.
-	secret, err := os.ReadFile(filepath.Join(dir, "acme.key"))
-	must.Do(t, err)
+	secret := must.Get(os.ReadFile(filepath.Join(dir, "acme.key")))(t)
 	key, err := ParseSecretKey(secret, nil)
 	must.Do(t, err)
 	if !key.Public().Equal(public) {
