@@ -2,7 +2,6 @@ package services
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -39,6 +38,9 @@ func (o *Origin) addCodeHosts(t *testing.T, files string) {
 	o.services["codeload.github.com"] = text("of an archive")
 	o.services["raw.githubusercontent.com"] = text("of a file")
 	o.services["github-cloud.githubusercontent.com"] = text(lfsObject)
+	o.services["results-receiver.actions.githubusercontent.com"] = packed(zipped(t,
+		file{"tool/1_s.txt", date + " of a log\n"}))
+	o.services["productionresultssa7.blob.core.windows.net"] = packed(zipped(t, file{"report.txt", "of an artifact\n"}))
 	gitlab := http.NewServeMux()
 	gitlab.Handle("/", guarded("Authorization", basic("oauth2"), repositories))
 	gitlab.Handle("POST /{group}/{project}/info/lfs/objects/batch", guarded("Authorization", basic("oauth2"),
@@ -46,6 +48,10 @@ func (o *Origin) addCodeHosts(t *testing.T, files string) {
 	gitlab.Handle("GET /{group}/{project}/gitlab-lfs/objects/{oid}", guarded("Authorization", basic("oauth2"),
 		redirect("https://storage.googleapis.com/gitlab-gprd-lfs-objects/ab/cd?Signature=s")))
 	o.services["gitlab.com"] = gitlab
+}
+
+func packed(data []byte) http.Handler {
+	return Unguarded(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data) }))
 }
 
 // redirect answers with another URL.
@@ -64,31 +70,6 @@ func lfs(href string) http.Handler {
 		_, _ = fmt.Fprintf(w, `{"transfer":"basic","objects":[{"oid":%q,"size":%d,"authenticated":true,`+
 			`"actions":{"download":{"href":%q}}}]}`, sha256hex([]byte(lfsObject+"\n")), len(lfsObject)+1, href)
 	})
-}
-
-// githubAPI is what gh needs to clone a repository and to download a release.
-func githubAPI() http.Handler {
-	mux := http.NewServeMux()
-	reply := func(w http.ResponseWriter, v any) {
-		w.Header().Set("Content-Type", "application/json; charset=utf-8")
-		_ = json.NewEncoder(w).Encode(v)
-	}
-	mux.HandleFunc("GET /user", func(w http.ResponseWriter, _ *http.Request) { reply(w, map[string]any{"login": "octo"}) })
-	mux.HandleFunc("POST /graphql", func(w http.ResponseWriter, r *http.Request) {
-		if query, _ := io.ReadAll(r.Body); strings.Contains(string(query), "release(tagName") {
-			// gh asks for a draft while it asks the REST API for the release, and takes what comes first.
-			reply(w, map[string]any{"data": map[string]any{"repository": map[string]any{"release": nil}}})
-			return
-		}
-		reply(w, map[string]any{"data": map[string]any{"repository": map[string]any{"id": "R_1", "name": "tool",
-			"owner": map[string]any{"login": "acme"}, "hasIssuesEnabled": true, "viewerPermission": "WRITE"}}})
-	})
-	mux.HandleFunc("GET /repos/acme/tool/releases/tags/v1", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, map[string]any{"tag_name": "v1", "assets": []any{map[string]any{"name": "tool.txt", "size": 13,
-			"state": "uploaded", "url": "https://api.github.com/repos/acme/tool/releases/assets/5"}}})
-	})
-	mux.Handle("GET /repos/acme/tool/releases/assets/5", redirect(assetURL))
-	return mux
 }
 
 // newRepositories serves bare repositories of the names by smart HTTP.
