@@ -24,8 +24,8 @@ type Fold struct {
 	Flush func() error // of what was shown
 
 	mu     sync.Mutex
-	held   map[any]heldIntent // by request
-	failed error              // of Watch
+	held   map[string]heldIntent // by request
+	failed error                 // of Watch
 }
 
 type heldIntent struct {
@@ -37,19 +37,19 @@ type heldIntent struct {
 func (f *Fold) Add(r audit.Row) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	request := r.Fields["request_id"]
+	request, _ := r.Fields["request_id"].(string) // a log that was tampered with may have anything there
 	if f.failed != nil {
 		return f.failed
 	}
 	if f.Rows {
 		return f.Show(r, false)
 	}
-	if r.Event != audit.EventProxyStarted || request == nil || len(f.held) >= maxHeldIntents {
+	if r.Event != audit.EventProxyStarted || request == "" || len(f.held) >= maxHeldIntents {
 		delete(f.held, request)
 		return f.Show(r, r.Event == audit.EventProxyStarted)
 	}
 	if f.held == nil {
-		f.held = map[any]heldIntent{}
+		f.held = map[string]heldIntent{}
 	}
 	f.held[request] = heldIntent{r, time.Now()}
 	return nil
