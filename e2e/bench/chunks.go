@@ -19,6 +19,7 @@ var chunks = sync.OnceValue(func() map[string][]byte {
 	for _, k := range corpus.Kinds() {
 		all[k.Name] = k.Make(1, 2<<20)
 	}
+	all[hostile] = bytes.Repeat([]byte(hostileText), (2<<20)/len(hostileText))
 	return all
 })
 

@@ -65,7 +65,7 @@ func streams(ctx context.Context, s *subject, t turn) (figures, error) {
 	var firsts, ages []time.Duration
 	cpu, _, err := s.spent(func() error {
 		for until := time.Now().Add(t.length); len(firsts) == 0 || time.Now().Before(until); {
-			first, age, err := c.stream(streamEvents)
+			first, age, err := c.stream(streamEvents, eventGap)
 			if err != nil {
 				return err
 			}
@@ -85,10 +85,11 @@ func streams(ctx context.Context, s *subject, t turn) (figures, error) {
 	return f, nil
 }
 
-// stream reads n events, and returns how long the first took from the request, and how old each was.
-func (c *conn) stream(n int) (first time.Duration, ages []time.Duration, err error) {
+// stream reads n events that are sent with gaps between them, and returns how long the first took from the request, and
+// how old each was.
+func (c *conn) stream(n int, gap time.Duration) (first time.Duration, ages []time.Duration, err error) {
 	began := time.Now()
-	if err := c.send(request("GET", apiHost, fmt.Sprintf("/v1/events/%d/%v", n, eventGap))); err != nil {
+	if err := c.send(request("GET", apiHost, fmt.Sprintf("/v1/events/%d/%v", n, gap))); err != nil {
 		return 0, nil, err
 	}
 	body, err := c.answer()
@@ -131,7 +132,7 @@ func checkStreams(ctx context.Context, s *subject) error {
 		return err
 	}
 	defer c.Close()
-	if _, _, err := c.stream(5); err != nil {
+	if _, _, err := c.stream(5, eventGap); err != nil {
 		return err
 	}
 	return c.item(getItems)

@@ -80,6 +80,8 @@ var scenarios = []scenario{
 		metrics: []metric{atLeast(resumed, 99)}},
 	{id: "X", what: "wait for 100-continue", run: expectation, check: checkExpectation, turns: 3,
 		metrics: []metric{atMost(wait, 5)}},
+	{id: "Q", what: "small beside bodies that are slow to search", run: besideHostile, alone: true, turns: 3,
+		metrics: []metric{atMost(besideFew, 10), atMost(besideMany, 10), atMost(latestEvent, 20)}},
 	{id: "P", what: "20 sessions on one home", run: sideBySide, alone: true, fresh: true, turns: 1,
 		metrics: []metric{figure(tailOfOne), figure(medianOfMany), figure(tailOfMany), atMost(tailGrowth, 2),
 			atLeast(leastShare, 0.5)}},
