@@ -35,10 +35,17 @@ func (l *Log) examine(ctx context.Context) error {
 		found = append(found, chain.Breach{Reason: known.Reason(), Expected: known.Expected(), Found: fault})
 	}
 	if len(found) == 0 {
-		l.known = known.Expected()
-		return nil
+		if found, err = l.added(ctx, newest, known); err != nil && !table.IsDamage(err) {
+			return err
+		}
 	}
-	return l.recordBreaches(found)
+	if len(found) > 0 {
+		return l.recordBreaches(found)
+	}
+	if l.known = known.Expected(); l.opts.Wrote {
+		return l.head.Begin(newest)
+	}
+	return nil
 }
 
 // contradictions returns the heads that the log does not have. If it has the newest one, the older ones are looked up

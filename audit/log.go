@@ -42,6 +42,9 @@ type Options struct {
 	// OnCommitted, if not nil, is called with each row that was committed to the database, in their order: its columns,
 	// and its fields as JSON, which Row.Fields does not have. It must not block, and not use the log.
 	OnCommitted func(r Row, fields string)
+	// Wrote is set if the caller has added rows to the database by other means. Otherwise rows that no line of audit.head
+	// names are those of another program.
+	Wrote bool
 }
 
 // Log appends to and reads one audit.db. Several processes may have the same file open. All methods are safe for
@@ -56,11 +59,13 @@ type Log struct {
 	// Owned by the leader.
 	tx       *table.Writer // nil: the next commit creates it
 	known    chain.Head    // a row that the log must have; seq 0: none
+	unsigned bool          // no head is signed: rows were added that no process of this program can have added
 	attested time.Time     // when the log was last seen to have it
 	broken   *Row          // the event to commit before any other row
 	lockWait chain.LockWait
 	turns    table.Turns
-	journal  *journal.Journal // nil: the log is not a session's, and goroutines commit the rows that they append
+	signs    *chain.HeadSigner // see signer
+	journal  *journal.Journal  // nil: the log is not a session's, and goroutines commit the rows that they append
 
 	writer
 	checkpoints *table.Checkpointer
@@ -134,7 +139,8 @@ func (l *Log) Close() error {
 	if l.tx != nil {
 		l.tx.Close()
 	}
-	l.head.Close()
+	l.signs.Close()
+	l.head.End(l.opts.Durability == "full")
 	return errors.Join(lost, l.db.Close())
 }
 
@@ -160,6 +166,9 @@ func (l *Log) commit(group []*Row, with table.Extra) (err error) {
 	if errors.As(err, &b) {
 		found := []chain.Breach{*b}
 		if err = l.recordBreaches(append(found, l.others(found)...)); err == nil {
+			err = l.beginHead()
+		}
+		if err == nil {
 			err = l.write(group, with)
 		}
 	}
@@ -192,7 +201,10 @@ func (l *Log) ready() error {
 		if err != nil {
 			return err
 		}
-		tx.Head, tx.Signer = l.known, &chain.HeadSigner{Path: l.path, Source: l.source()}
+		tx.Head = l.known
+		if !l.unsigned {
+			tx.Signer = l.signer()
+		}
 		l.tx = tx
 		l.attested = time.Time{}
 	}
@@ -202,6 +214,23 @@ func (l *Log) ready() error {
 	if err := l.attest(); err != nil {
 		return err
 	}
+	return l.beginHead()
+}
+
+// signer returns what signs the heads of this Log. A session's has what it needs from the start: an agent must not be
+// able to prevent a signed head, for example with so many connections that no file can be opened.
+func (l *Log) signer() *chain.HeadSigner {
+	if l.signs == nil {
+		l.signs = &chain.HeadSigner{Path: l.path, Source: l.source()}
+		if l.journal != nil {
+			l.signs.Prepare()
+		}
+	}
+	return l.signs
+}
+
+// beginHead begins this writer's line of audit.head.
+func (l *Log) beginHead() error {
 	if l.head.Line.Number > 0 {
 		return nil
 	}
@@ -244,24 +273,25 @@ func (l *Log) write(group []*Row, with table.Extra) error {
 	l.head.Advance(l.known)
 	l.checkpoints.Committed(len(rows), l.tx, l.db)
 	l.index.Committed(l.known.Seq)
-	l.passOn(rows...)
-	if signed := l.tx.Signed; signed != nil {
-		l.passOn(signed)
-		l.tx.Signer.Keep(signed)
+	for at := 0; at < len(rows) || len(l.tx.Signed) > 0; { // in the order of their numbers
+		if signed := l.tx.Signed; len(signed) > 0 && (at == len(rows) || signed[0].Seq < rows[at].Seq) {
+			l.passOn(signed[0])
+			l.tx.Signer.Keep(signed[0])
+			l.tx.Signed = signed[1:]
+			continue
+		}
+		l.passOn(rows[at])
+		at++
 	}
 	return nil
 }
 
 // passOn calls OnCommitted.
-func (l *Log) passOn(rows ...*Row) {
+func (l *Log) passOn(r *Row) {
 	if l.opts.OnCommitted == nil {
 		return
 	}
-	for _, r := range rows {
-		fields, err := r.StoredFields()
-		if err != nil {
-			continue // it could not have been committed
-		}
+	if fields, err := r.StoredFields(); err == nil { // otherwise it could not have been committed
 		l.opts.OnCommitted(r.WithoutFields(), fields)
 	}
 }

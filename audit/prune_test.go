@@ -190,6 +190,7 @@ func TestAPruneThatIsKilledBeforeItsHeadIsWritten(t *testing.T) {
 	for _, name := range []string{headName, witnessName, "audit.checkpoints"} {
 		copyFile(t, filepath.Join(saved, name), filepath.Join(home, name))
 	}
+	must.Do(t, os.WriteFile(filepath.Join(home, "audit.writing-killed"), nil, 0o600))
 	if report := verifyPath(t, path); !report.OK {
 		t.Errorf("Verify = %+v", report)
 	}

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,9 @@ func (l *Log) VerifyWith(ctx context.Context, e Evidence) (Report, error) {
 		return Report{}, err
 	}
 	w := chain.NewWalk()
+	if w.Unclaimed, err = l.unclaimed(newest, known); err != nil {
+		return Report{}, err
+	}
 	if err := l.walk(ctx, w, e, known, newest.Seq > 0); err != nil {
 		return Report{}, err
 	}
@@ -110,6 +114,13 @@ func (l *Log) SignedHead(ctx context.Context) (string, error) {
 	newest, err := l.db.Newest(ctx)
 	if err != nil {
 		return "", fmt.Errorf("read the audit log: %w", err)
+	}
+	known, err := chain.ReadHeads(l.head.Path, l.head.WitnessPath)
+	if err != nil {
+		return "", err
+	}
+	if found, err := l.added(ctx, newest, known); err != nil || len(found) > 0 || l.unsigned {
+		return "", fmt.Errorf("sign the head of the audit log: %w", cmp.Or(err, ErrRowsAdded))
 	}
 	k, err := chain.MakeKey(l.path)
 	if err != nil {

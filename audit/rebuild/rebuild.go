@@ -60,6 +60,7 @@ func Recover(ctx context.Context, path string, opts audit.Options, busy func() e
 		return r.done, wrap("recover the audit log", err)
 	}
 	// Opening the log compares it with audit.head: lost rows are reported by EventBroken, and marked for ever.
+	opts.Wrote = true
 	l, err := audit.Open(path, opts)
 	if err != nil {
 		return r.done, err

@@ -23,6 +23,9 @@ func Hint(err error) error {
 	switch {
 	case errors.As(err, new(*audit.SchemaError)):
 		return hint.New(err, "use the aileron that wrote it, or another --home")
+	case errors.Is(err, audit.ErrRowsAdded):
+		return hint.New(err, "aileron audit verify lists them; to begin again, move audit.db, audit.head, "+
+			".audit.witness and audit.checkpoints away together, and keep them")
 	case audit.IsDamaged(err):
 		return hint.New(err, "end the sessions of this home, then run: aileron audit recover (it keeps the old file)")
 	case audit.IsLocked(err):

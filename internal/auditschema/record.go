@@ -10,7 +10,8 @@ import (
 func logShapes() map[audit.Event]shape {
 	return map[audit.Event]shape{
 		audit.EventBroken: {what: "What did not fit.", reasons: []string{"row_missing", "row_changed", "row_unreadable",
-			"database_replaced", "head_missing", "head_changed", "witness_changed", "journal_changed"},
+			"database_replaced", "head_missing", "head_changed", "witness_changed", "row_added",
+			"head_unsigned", "journal_changed"},
 			fields: object{
 				"expected_seq":  atLeast(0, "The number of the row that the log had."),
 				"expected_hash": text("Its hash."),
@@ -29,6 +30,7 @@ func logShapes() map[audit.Event]shape {
 		}, required: []string{"kept", "rows", "lost"}},
 		audit.EventCheckpoint: {what: "The signed head.", fields: object{
 			"checkpoint": text("A signed note with the number and the hash of the row before."),
+			"every":      atLeast(1000, "Behind each row whose number is a multiple of this, a signed head follows at once."),
 		}, required: []string{"checkpoint"}},
 		audit.EventPruned: {what: "The rows that were removed.", fields: object{
 			"first_seq": atLeast(1, "The number of the first one."), "last_seq": atLeast(1, "And of the last one."),

@@ -13,6 +13,8 @@ const (
 	ReasonHeadMissing    = "head_missing"      // audit.head does not exist
 	ReasonHeadChanged    = "head_changed"      // audit.head differs from what was written to it
 	ReasonWitnessChanged = "witness_changed"   // the witness does not exist, or is garbled
+	ReasonRowAdded       = "row_added"         // the log has a row that no process of this program added
+	ReasonUnsigned       = "head_unsigned"     // no signed head follows a row that must have one
 	ReasonJournalChanged = "journal_changed"   // a journal differs from what its session wrote, or does not exist
 )
 

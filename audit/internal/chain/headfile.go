@@ -24,6 +24,7 @@ type HeadFile struct {
 
 	// Owned by the leader.
 	open    *os.File
+	writing *os.File    // see beginWriting
 	info    os.FileInfo // of open
 	Line    HeadLine    // this writer's line; its number is 0 before begin
 	next    Head        // the head of the last commit
@@ -49,6 +50,7 @@ func (h *HeadFile) Begin(newest Head) error {
 	if h.Line.Number > 0 {
 		return nil
 	}
+	h.beginWriting()
 	return h.locked(func() error {
 		if err := h.makeWitness(); err != nil {
 			return err
@@ -62,6 +64,7 @@ func (h *HeadFile) Begin(newest Head) error {
 		if err != nil {
 			return err
 		}
+		h.dropKilled()
 		return h.writeWitness(line)
 	})
 }
@@ -152,7 +155,7 @@ func (h *HeadFile) places() (int64, error) {
 func (h *HeadFile) locked(f func() error) error {
 	now, err := os.Stat(h.Path)
 	if h.open == nil || err != nil || !os.SameFile(now, h.info) {
-		h.Close()
+		h.close()
 		if h.open, err = os.OpenFile(h.Path, os.O_RDWR|os.O_CREATE|unix.O_NONBLOCK, 0o600); err != nil {
 			return fmt.Errorf("open audit.head: %w", err)
 		}
@@ -168,7 +171,16 @@ func (h *HeadFile) locked(f func() error) error {
 	return f()
 }
 
-func (h *HeadFile) Close() {
+// End closes the file for good, after it has written it to the disk if durable is set.
+func (h *HeadFile) End(durable bool) {
+	if durable && h.open != nil {
+		_ = h.open.Sync()
+	}
+	h.endWriting()
+	h.close()
+}
+
+func (h *HeadFile) close() {
 	if h.open != nil {
 		_ = h.open.Close()
 		h.open = nil

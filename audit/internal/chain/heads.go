@@ -98,6 +98,21 @@ func (h *Heads) Newest() (newest HeadLine, ok bool) {
 	return newest, ok
 }
 
+// Unclaimed returns the newest line if the log has rows behind it. A process writes its line within milliseconds after
+// a commit, so that a log that no process writes to has none, unless one was killed.
+func (h *Heads) Unclaimed(newest int64) *HeadLine {
+	if line, ok := h.Newest(); ok && newest > line.Seq {
+		return &line
+	}
+	return nil
+}
+
+// unclaimed returns what is wrong with the rows behind h up to the one with the number newest.
+func (h Head) unclaimed(newest int64) string {
+	return fmt.Sprintf("rows %d to %d are behind row %d, which is the newest that audit.head has, and no session runs: "+
+		"another program added them", h.Seq+1, newest, h.Seq)
+}
+
 // Inconsistency returns why audit.head cannot be what its writers wrote, or "". rows reports whether the log had any
 // rows before the heads were read: the first writer of a home may begin meanwhile. Garbled lines are not among the
 // reasons: they stay, and Verify lists them.

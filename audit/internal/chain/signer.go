@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// signedEvery is the number of rows after which the head of the log is signed: by the process that commits the row
+// SignedEvery is the number of rows after which the head of the log is signed: by the process that commits the row
 // whose number is a multiple of it.
-const signedEvery = 1000
+const SignedEvery = 1000
 
 // maxSignedHeads is the number of bytes that are read of audit.checkpoints: 200 million rows.
 const maxSignedHeads = 64 << 20
@@ -28,22 +28,49 @@ type HeadSigner struct {
 	Path   string // of the database
 	Source Source // of its rows
 	key    *SignKey
+	file   *os.File // audit.checkpoints
 }
 
-// IsDue reports whether the head is signed behind rows, the first of which has the number after newest.
-func (s *HeadSigner) IsDue(newest int64, rows []*Row) bool {
-	if s == nil {
-		return false
+// IsDue reports whether the head is signed behind a row whose number is seq.
+func (s *HeadSigner) IsDue(seq int64, event Event) bool {
+	return s != nil && (seq%SignedEvery == 0 || event == EventSessionEnded)
+}
+
+// Prepare makes Row need no file that is not open. What fails now is tried again by Row.
+func (s *HeadSigner) Prepare() {
+	if s.key, _ = ReadKey(KeyPath(s.Path)); s.key != nil {
+		_ = s.openFile()
 	}
-	if (newest+int64(len(rows)))/signedEvery > newest/signedEvery {
-		return len(rows) > 0
+}
+
+// Close closes the file. It accepts nil.
+func (s *HeadSigner) Close() {
+	if s != nil && s.file != nil {
+		_ = s.file.Close()
+		s.file = nil
 	}
-	for _, r := range rows {
-		if r.Event == EventSessionEnded {
-			return true
+}
+
+// openFile opens the file at the path, unless it is open already.
+func (s *HeadSigner) openFile() error {
+	if s.file != nil {
+		now, err := os.Stat(SignedHeadsPath(s.Path))
+		is, failed := s.file.Stat()
+		if err == nil && failed == nil && os.SameFile(now, is) {
+			return nil
 		}
+		s.Close()
 	}
-	return false
+	f, err := os.OpenFile(SignedHeadsPath(s.Path),
+		os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	s.file = f
+	return err
+}
+
+// HasSigned reports whether a signed head was kept of the log, so that rows have signed heads.
+func HasSigned(db string) bool {
+	info, err := os.Lstat(SignedHeadsPath(db))
+	return err == nil && info.Size() > 0
 }
 
 // Row returns the row that has the signed head.
@@ -59,35 +86,24 @@ func (s *HeadSigner) Row(newest Head) (*Row, error) {
 		return nil, err
 	}
 	// Before the row is committed: a log that has the row has the file.
-	f, err := openSignedHeads(s.Path)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.Close(); err != nil {
+	if err := s.openFile(); err != nil {
 		return nil, err
 	}
 	// It has the time of the row that it signs: the process that adopts a session's rows may have another clock.
-	fields := map[string]any{CheckpointField: signed}
+	fields := map[string]any{CheckpointField: signed, EveryField: SignedEvery}
 	return &Row{TS: newest.Ts, Event: EventCheckpoint, Source: s.Source, Fields: fields}, nil
 }
 
 // CheckpointField is the name of the field that has the signed head.
 const CheckpointField = "checkpoint"
 
-func openSignedHeads(db string) (*os.File, error) {
-	return os.OpenFile(SignedHeadsPath(db), os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
-}
-
 // Keep appends the signed head of a committed row to the file. One write appends all of it or nothing, whatever other
 // processes append. If it fails, the row has the head.
 func (s *HeadSigner) Keep(r *Row) {
 	signed, _ := r.Fields[CheckpointField].(string)
-	f, err := openSignedHeads(s.Path)
-	if err != nil {
-		return
+	if s.openFile() == nil {
+		_, _ = s.file.WriteString(signed + "\n")
 	}
-	_, _ = f.WriteString(signed + "\n")
-	_ = f.Close()
 }
 
 // readSignedHeads reads audit.checkpoints. rest is what is not a signed note.

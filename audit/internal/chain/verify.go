@@ -124,7 +124,13 @@ func (w *Walk) Expect(known Heads) {
 
 // End compares what the walk has found with heads, and completes the report.
 func (w *Walk) End(known Heads, rows bool) {
+	if f := w.course.End(); f != nil && !w.Ended {
+		w.stray(f, "")
+	}
 	w.heads(known, rows)
+	if u := w.Unclaimed; u != nil && w.Until == nil && w.Last.Seq > u.Seq {
+		w.Report.Add(Finding{Seq: u.Seq + 1, Why: u.unclaimed(w.Last.Seq)})
+	}
 	w.Signed.end(w)
 	w.Report.Open = len(w.open.Seqs)
 	if w.Report.Pruned = w.Pruned; w.Pruned != nil {

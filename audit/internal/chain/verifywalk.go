@@ -20,6 +20,9 @@ type Walk struct {
 	gone   int64                                           // the rows up to this one are not in the log, and were pruned
 	Until  func(seq int64, session string, ts int64) error // ErrBound ends the walk; nil: all rows are read
 	hashed []byte                                          // a buffer
+	course Course
+	// Unclaimed is the newest line of audit.head, if rows are behind it that no process of this program can have added.
+	Unclaimed *HeadLine
 }
 
 // ErrBound ends a walk at the first row that it is not to check.
@@ -53,6 +56,7 @@ func (w *Walk) Row(seq int64, text string, full func() (FullRow, error)) error {
 	}
 	w.link(seq, r.Values[CanonicalID], r.Prev, r.Hash)
 	w.note(seq, r.Values[CanonicalID], Event(r.Values[CanonicalEvent]), r.Fields)
+	w.follow(seq, r.Values[CanonicalID], Event(r.Values[CanonicalEvent]), r.Values[CanonicalSession], "", r.Fields)
 	w.passed(seq, Event(r.Values[CanonicalEvent]), r.RequestID(), r.Hash)
 	return nil
 }
@@ -80,6 +84,7 @@ func (w *Walk) columns(r FullRow) {
 		}
 	}
 	w.note(r.Seq, r.ID, r.Event, r.Stored)
+	w.follow(r.Seq, r.ID, r.Event, r.SessionID, r.Reason, r.Stored)
 	if r.Event == EventBroken {
 		w.Report.Add(reportedBreak(r.Row))
 	}
@@ -112,6 +117,24 @@ func (w *Walk) note(seq int64, id string, event Event, fields string) {
 	case EventPruned:
 		w.prunedNote(seq, id, fields)
 	}
+}
+
+// follow checks the course of the rows.
+func (w *Walk) follow(seq int64, id string, event Event, session, reason, fields string) {
+	if w.Signed == nil {
+		return
+	}
+	if f := w.course.Row(seq, event, session, reason, fields); f != nil {
+		w.stray(f, id)
+	}
+}
+
+// stray adds a finding for a fault of the course of the rows.
+func (w *Walk) stray(f *Fault, id string) {
+	if f.Seq != w.course.before {
+		id = "" // it is of another row
+	}
+	w.Report.Add(Finding{Seq: f.Seq, ID: id, Why: f.Why})
 }
 
 // begin begins the walk at a row that is not row 1, in a log that was pruned. A prune that was killed may have left

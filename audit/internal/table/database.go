@@ -189,6 +189,56 @@ func (d *Database) Row(ctx context.Context, seq int64) (chain.Row, error) {
 	return r, err
 }
 
+// Course passes the rows behind the last signed head to c, and those shortly before it: at most courseRows. It returns
+// the first fault, and the row before the one that does not fit, or the one that has no signed head.
+func (d *Database) Course(ctx context.Context, newest int64, c *chain.Course) (
+	f *chain.Fault, at chain.Head, err error,
+) {
+	var signed int64
+	const last = "SELECT seq FROM events WHERE seq > ? AND event = ? ORDER BY seq DESC LIMIT 1"
+	err = d.SQL().QueryRowContext(ctx, last, newest-courseRows, chain.EventCheckpoint).Scan(&signed)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, at, err
+	}
+	from := max(newest-courseRows, signed-courseBefore)
+	const query = "SELECT seq, event, session_id, reason, fields, hash FROM events WHERE seq > ? AND seq <= ? ORDER BY seq"
+	rows, err := d.SQL().QueryContext(ctx, query, from, newest)
+	if err != nil {
+		return nil, at, err
+	}
+	defer rows.Close()
+	var before chain.Head
+	unsigned := map[int64]chain.Head{}
+	for rows.Next() {
+		var h chain.Head
+		var event, session, reason, fields string
+		if err := rows.Scan(&h.Seq, &event, &session, &reason, &fields, &h.Hash); err != nil {
+			return nil, at, err
+		}
+		if h.Seq%chain.SignedEvery == 0 {
+			unsigned[h.Seq] = h
+		}
+		if next := c.Row(h.Seq, chain.Event(event), session, reason, fields); next != nil && f == nil {
+			if f, at = next, before; next.Reason == chain.ReasonUnsigned {
+				at = unsigned[next.Seq]
+			}
+		}
+		before = h
+	}
+	if f == nil {
+		if f = c.End(); f != nil {
+			at = unsigned[f.Seq]
+		}
+	}
+	return f, at, rows.Err()
+}
+
+// courseRows and courseBefore bound the rows that Course reads: in all, and before the last signed head.
+const (
+	courseRows   = 4096
+	courseBefore = 256
+)
+
 // IdsAfter calls f for the id of each row behind seq.
 func (d *Database) IdsAfter(ctx context.Context, seq int64, f func(id string)) error {
 	return d.strings(ctx, f, "SELECT id FROM events WHERE seq > ?", seq)

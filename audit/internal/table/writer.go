@@ -20,7 +20,7 @@ type Writer struct {
 	headValid               bool              // head was the newest row after our last commit
 	span                    time.Duration     // the busy timeout that is set
 	Signer                  *chain.HeadSigner // nil: heads are not signed
-	Signed                  *chain.Row        // with the head of the last rows; nil: it was not signed
+	Signed                  []*chain.Row      // with the heads of the last rows
 }
 
 // NewWriter opens a connection to the database, which exists.
@@ -98,7 +98,7 @@ func IsSeqConflict(err error) bool {
 
 // add commits rows behind the row known as the newest. One row needs no explicit transaction.
 func (t *Writer) add(rows []*chain.Row) error {
-	if len(rows) != 1 || !t.Extra.IsEmpty() || t.Signer.IsDue(t.Head.Seq, rows) {
+	if len(rows) != 1 || !t.Extra.IsEmpty() || t.Signer.IsDue(t.Head.Seq+1, rows[0].Event) {
 		return t.within(func() error { return t.insert(rows) })
 	}
 	return t.insert(rows)
@@ -136,9 +136,10 @@ func (t *Writer) within(f func() error) error {
 	return err
 }
 
-// insert chains rows to t.head and inserts them, and behind them the row with their signed head, if it is due.
+// insert chains rows to t.head and inserts them, and the rows with their signed heads where they are due.
 func (t *Writer) insert(rows []*chain.Row) (err error) {
-	h, newest := t.Head, t.Head.Seq
+	h := t.Head
+	t.Signed = nil
 	if t.Extra.Removal != nil {
 		if err := t.remove(t.Extra.Removal); err != nil {
 			return err
@@ -148,9 +149,12 @@ func (t *Writer) insert(rows []*chain.Row) (err error) {
 		if h, err = t.insertRow(h, r); err != nil {
 			return err
 		}
-	}
-	if h, err = t.signHead(h, newest, rows); err != nil {
-		return err
+		if !t.Signer.IsDue(h.Seq, r.Event) {
+			continue
+		}
+		if h, err = t.signHead(h); err != nil {
+			return err
+		}
 	}
 	t.Head, t.headValid = h, true
 	return nil
@@ -247,14 +251,9 @@ func (b *binding) number(v int64) {
 	b.n++
 }
 
-// signHead adds the row with the signed head h behind rows, of which newest is the number of the row before, if it is
-// due. It returns the new head. A database that does not accept the row, because of a constraint of someone else's,
-// accepts rows all the same.
-func (t *Writer) signHead(h chain.Head, newest int64, rows []*chain.Row) (chain.Head, error) {
-	t.Signed = nil
-	if !t.Signer.IsDue(newest, rows) {
-		return h, nil
-	}
+// signHead adds the row with the signed head h, and returns the new head. A database that does not accept the row,
+// because of a constraint of someone else's, accepts rows all the same.
+func (t *Writer) signHead(h chain.Head) (chain.Head, error) {
 	r, err := t.Signer.Row(h)
 	if err != nil {
 		return h, nil //nolint:nilerr // see HeadSigner
@@ -264,7 +263,7 @@ func (t *Writer) signHead(h chain.Head, newest int64, rows []*chain.Row) (chain.
 		return h, nil
 	}
 	if err == nil {
-		t.Signed = r
+		t.Signed = append(t.Signed, r)
 	}
 	return next, err
 }
