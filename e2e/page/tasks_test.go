@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/ALRubinger/aileron/audit"
 )
 
 // opened opens the page of a log with a few sessions, and waits for its rows.
@@ -58,7 +60,7 @@ func TestEachTaskIsDoneWithTheKeyboard(t *testing.T) {
 	b.until(`document.querySelector("#panel h2").innerText.includes("Refusals")`)
 	b.press("1xm")
 	b.write("codex\r")
-	b.until(`document.querySelector("#status").innerText.includes("95 rows")`)
+	b.until(`document.querySelector("#status").innerText.includes("49 events")`)
 	b.shoot("agent")
 	b.press("x")
 	b.until(`document.querySelector("#chart-text").innerText.includes("141")`)
@@ -90,4 +92,29 @@ func TestEachTaskIsDoneWithTheKeyboard(t *testing.T) {
 	b.press(kb.Enter)
 	b.until(`!document.querySelector("#detail").hidden`)
 	b.shoot("narrow-detail")
+}
+
+// A request is one line, also while it is under way; w shows every row, and w again.
+func TestARequestIsOneLine(t *testing.T) {
+	path := writeLog(t)
+	under := request(claude, audit.NewID(), "GET", "api.github.com", "/slow", "repos.read", 200)
+	appendRows(t, path, under[0])
+	b := newBrowser(t)
+	b.open(serve(t, path).URL())
+	const first = `document.querySelector("#list .row[aria-rowindex='1']")`
+	shows := func(status, line string) {
+		t.Helper()
+		b.until(`document.querySelector("#status").innerText.includes("` + status + `") && ` +
+			first + `.innerText.includes("` + line + `")`)
+	}
+	shows("163 events", "waiting")
+	b.press("j" + kb.Enter)
+	b.until(`document.querySelector("#detail").innerText.includes("/slow")`)
+	b.press(kb.Escape + "w")
+	shows("304 rows", "started")
+	b.press("w")
+	shows("163 events", "waiting")
+	appendRows(t, path, under[1])
+	shows(" events", "proxied")
+	b.until(`!document.querySelector("#list .underway:not([hidden])")`)
 }

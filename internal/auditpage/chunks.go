@@ -21,6 +21,7 @@ func (p *Page) chunks(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer s.end()
+	fold(r, &s.filter)
 	out := newStream(w)
 	err = s.eachWindow(func(part audit.Filter) error {
 		step := found{Chunks: [][3]int64{}, At: part.AfterSeq}

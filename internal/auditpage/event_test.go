@@ -2,6 +2,7 @@ package auditpage
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -114,5 +115,41 @@ func TestThePageVerifiesTheRecord(t *testing.T) {
 	broken := verdictOf(audit.Report{Why: "row 3 has another hash", Findings: make([]audit.Finding, 2)})
 	if broken.OK || broken.Text != "row 3 has another hash, and 1 more findings" {
 		t.Errorf("a broken record: %+v", broken)
+	}
+}
+
+// A request is the row of its outcome; one that has none is listed apart, and every row on demand.
+func TestARequestIsOneRow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	session := audit.NewID()
+	row := func(event audit.Event, decision audit.Decision, id string) audit.Row {
+		return audit.Row{Event: event, Decision: decision, SessionID: session, Method: "GET", Host: "a.example",
+			Port: 443, Path: "/" + id, Fields: map[string]any{"request_id": id}}
+	}
+	l := must.Get(audit.Open(path, audit.Options{}))(t)
+	for _, r := range []audit.Row{
+		{Event: audit.EventSessionStarted, SessionID: session},
+		row(audit.EventProxyStarted, "", "one"), row(audit.EventProxyStarted, "", "two"),
+		row(audit.EventProxyProxied, audit.DecisionProxied, "one"),
+	} {
+		must.Get(l.Append(t.Context(), r))(t)
+	}
+	must.Do(t, l.Close())
+	v := visit(t, Options{Log: path})
+	for query, want := range map[string]string{
+		"/api/rows?": "4proxied 1", "/api/rows?rows=1": "4proxied 3 2 1", "/api/waiting?": "3waiting",
+		"/api/rows?event=connector.proxy.started": "3 2", "/api/waiting?decision=proxied": "",
+		"/api/waiting?host=b.example": "",
+	} {
+		var got []string
+		for _, r := range get[struct{ Rows []rowLine }](v, query).Rows {
+			got = append(got, fmt.Sprint(r.Seq, r.Decision))
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	if _, chunks := v.do("GET", "/api/chunks", "", nil); !strings.Contains(chunks, "[[4,1,2]]") {
+		t.Errorf("the chunks are %s, want one of two rows", chunks)
 	}
 }

@@ -143,6 +143,7 @@ func (p *Page) routes() http.Handler {
 		"GET /api/state":   p.state,
 		"GET /api/rows":    p.rows,
 		"GET /api/chunks":  p.chunks,
+		"GET /api/waiting": p.waiting,
 		"GET /api/live":    p.live,
 		"GET /api/event":   p.event,
 		"GET /api/find":    p.find,

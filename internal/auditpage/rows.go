@@ -63,6 +63,36 @@ func (p *Page) line(ctx context.Context, l *openLog, r audit.Row) line {
 	}
 }
 
+// maxWaiting bounds the requests without an outcome that a page shows.
+const maxWaiting = 200
+
+// fold makes each request one row, that of its outcome, unless the query of r has "rows" or asks for intents.
+func fold(r *http.Request, filter *audit.Filter) {
+	filter.NoIntents = !r.URL.Query().Has("rows") && filter.Event != audit.EventProxyStarted
+}
+
+// waiting responds with the selected requests that no outcome stands for, newest first: all that are under way, and
+// those without an outcome among the newest rows.
+func (p *Page) waiting(w http.ResponseWriter, r *http.Request) error {
+	l, filter, done, err := p.selected(r)
+	if err != nil {
+		return err
+	}
+	defer done()
+	filter.Limit, filter.Newest = maxWaiting, true
+	found, err := review.FindUnfinished(r.Context(), l.Log, &filter)
+	if err != nil {
+		return err
+	}
+	lines := []line{}
+	for _, row := range slices.Backward(slices.Concat(found.Ended, found.Waiting)) {
+		shown := p.line(r.Context(), l, row.Row)
+		shown.Decision = review.DecisionOf(row)
+		lines = append(lines, shown)
+	}
+	return writeJSON(w, map[string]any{"rows": lines})
+}
+
 // errEnough ends a read of the log early. It is not a failure.
 var errEnough = errors.New("enough")
 
@@ -73,6 +103,7 @@ func (p *Page) rows(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer done()
+	fold(r, &filter)
 	lines := make([]line, 0, chunkRows)
 	filter.Limit, filter.Newest = chunkRows, true
 	err = l.Each(r.Context(), filter, func(row audit.Row) error {

@@ -8,9 +8,11 @@ import * as chart from "./chart.js";
 import * as panels from "./panels.js";
 import { keys, explain } from "./keys.js";
 
-const state = { query: {}, view: "events", live: true, now: { newest: 0, oldest: 0, epoch: 0 }, known: 0, stop: null, counts: null };
+const state = { query: {}, rows: false, view: "events", live: true, now: { newest: 0, oldest: 0, epoch: 0 }, known: 0, stop: null, counts: null };
 const form = $("filter");
 const filtered = () => Object.keys(state.query).length > 0;
+const whole = () => state.rows && !filtered(); // each number has a row in the list
+const query = () => (state.rows ? { ...state.query, rows: 1 } : state.query);
 
 // say shows one line; "" removes it.
 function say(text, hint) {
@@ -22,13 +24,13 @@ const fail = (error) => say(error.message, error.hint);
 const list = new List($("list"), {
   cells, fill, failed: fail,
   load: async (chunk, signal) =>
-    (await get("/api/rows", { ...state.query, after: chunk.lo - 1, through: chunk.hi }, signal)).rows,
+    (await get("/api/rows", { ...query(), after: chunk.lo - 1, through: chunk.hi }, signal)).rows,
   bar: (width) => { $("head").style.paddingRight = `${14 + width}px`; },
   open: (row) => row && !row.missing && openRow({ seq: row.seq }),
   changed: () => {
     const { total } = list.chunks;
     $("status").textContent = total === 0 && state.now.message ? "" : total === 0 && !state.searching ? (filtered() ? "No row matches." : "No rows yet.")
-      : `${list.current >= 0 ? number(list.current + 1) + " of " : ""}${number(total)}${state.searching ? " so far" : ""} rows, newest first · ${zone()}`;
+      : `${list.current >= 0 ? number(list.current + 1) + " of " : ""}${number(total)}${state.searching ? " so far" : ""} ${state.rows ? "rows" : "events"}, newest first · ${zone()}`;
     if (detail.isOpen() && list.current >= 0 && list.row(list.current)?.seq !== state.shown) {
       clearTimeout(state.later);
       state.later = setTimeout(() => list.openCurrent(), 120);
@@ -67,11 +69,13 @@ function search() {
   state.stop?.abort();
   state.stop = new AbortController();
   state.known = state.now.newest;
+  state.searching = false;
   say(state.now.message, state.now.hint);
-  list.reset(!filtered());
-  if (filtered()) find(state.stop.signal);
+  list.reset(whole());
+  if (!whole()) find(state.stop.signal);
   else if (state.known > 0) list.chunks.older(list.chunks.range(state.known, state.now.oldest));
   list.grew(0);
+  underWay();
   state.counts = null; // they are of another filter
   if (state.view === "refusals" || state.view === "use") panels.counting();
   count();
@@ -82,7 +86,7 @@ async function find(signal) {
   state.searching = true;
   const through = state.known;
   try {
-    await lines("/api/chunks", { ...state.query, through }, signal, (found) => {
+    await lines("/api/chunks", { ...query(), through }, signal, (found) => {
       if (found.error) fail({ message: found.error, hint: found.hint });
       list.chunks.older(found.chunks);
       list.grew(0);
@@ -95,25 +99,37 @@ async function find(signal) {
   list.changed();
 }
 
+// underWay shows the requests that have no outcome, before all others: their rows are not in the list.
+async function underWay() {
+  const { signal } = state.stop;
+  try {
+    const { rows } = state.rows ? { rows: [] } : await get("/api/waiting", state.query, signal);
+    if (!signal.aborted) list.begins(rows);
+  } catch (error) {
+    if (error.name !== "AbortError") fail(error);
+  }
+}
+
 // advance adds the rows that were written since the last time.
 async function advance() {
   if (state.adding || !state.live || !state.stop || state.now.newest <= state.known) return;
   state.adding = true;
   const { signal } = state.stop, after = state.known, through = state.now.newest;
   try {
-    const { rows } = await get("/api/rows", { ...state.query, after, through }, signal);
+    const { rows } = await get("/api/rows", { ...query(), after, through }, signal);
     let chunks = [[through, after + 1, rows.length]], known = rows;
     if (rows.length === 128) {
       known = null;
       chunks = [];
-      if (filtered()) await lines("/api/chunks", { ...state.query, after, through }, signal, (f) => chunks.push(...f.chunks));
+      if (!whole()) await lines("/api/chunks", { ...query(), after, through }, signal, (f) => chunks.push(...f.chunks));
       else chunks = list.chunks.range(through, after + 1);
-    } else if (!filtered()) {
+    } else if (whole()) {
       chunks[0][2] = through - after;
       if (rows.length < through - after) known = null;
     }
     if (!signal.aborted) {
       state.known = through;
+      state.soon ||= setTimeout(() => { state.soon = 0; underWay(); }, 500);
       if (chunks.some((c) => c[2] > 0)) list.grew(list.chunks.newer(chunks.filter((c) => c[2] > 0), known));
     }
   } catch (error) {
@@ -264,6 +280,7 @@ const acts = {
   find: () => form.elements.id.focus(), host: () => form.elements.host.focus(),
   more: () => { showRest($("rest").hidden); if (!$("rest").hidden) form.elements.agent.focus(); },
   clear: () => filterBy({}), live: () => live(!state.live), refresh: () => count(),
+  rows: () => { state.rows = !state.rows; $("rows").setAttribute("aria-pressed", state.rows); search(); },
   refused: () => filterBy({ ...state.query, decision: state.query.decision === "rejected" ? "" : "rejected" }),
   session: () => { const row = list.row(list.current); if (row?.session) filterBy({ session: row.session }); },
   chart: () => { view("events"); $("chart").focus(); },
@@ -296,6 +313,7 @@ async function begin() {
   $("more").addEventListener("click", acts.more);
   $("clear").addEventListener("click", acts.clear);
   $("live").addEventListener("click", acts.live);
+  $("rows").addEventListener("click", acts.rows);
   $("verify").addEventListener("click", verify);
   $("help-open").addEventListener("click", acts.help);
   for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", () => view(tab.dataset.view));

@@ -34,6 +34,17 @@ export class Chunks {
     return chunks;
   }
 
+  // begins puts rows of no chunk before all others, in place of those that it was called with before. It returns how
+  // many more they are.
+  begins(rows) {
+    const before = this.first?.n || 0;
+    if (this.first) this.list.shift();
+    this.first = rows.length > 0 ? { hi: Infinity, lo: Infinity, n: rows.length, rows } : null;
+    if (this.first) this.list.unshift(this.first);
+    this.index();
+    return rows.length - before;
+  }
+
   // newer adds chunks before the others, with the rows of the first if they are known. It returns how many rows.
   newer(chunks, rows) {
     const before = this.total;
@@ -42,8 +53,10 @@ export class Chunks {
       added[0].rows = rows;
       this.loaded.add(added[0]);
     }
+    if (this.first) this.list.shift();
     this.list.unshift(...added);
     this.merge();
+    if (this.first) this.list.unshift(this.first);
     this.index();
     return this.total - before;
   }
@@ -93,15 +106,5 @@ export class Chunks {
   // touch marks a chunk as used.
   touch(chunk) {
     if (this.loaded.delete(chunk)) this.loaded.add(chunk);
-  }
-
-  // indexOf returns where a row is, -1 if it is not known.
-  indexOf(seq) {
-    const i = this.list.findIndex((c) => c.lo <= seq && seq <= c.hi);
-    if (i < 0) return -1;
-    const rows = this.list[i].rows;
-    if (!rows) return this.starts[i];
-    const at = rows.findIndex((r) => r.seq <= seq);
-    return this.starts[i] + Math.max(0, at);
   }
 }

@@ -17,6 +17,7 @@ const table = [
   ["r", "only what was refused, and all again", ["r"], "refused"],
   ["s", "only the session of the row", ["s"], "session", true],
   ["x", "clear the filter", ["x"], "clear"],
+  ["w", "every row, or a line for each request", ["w"], "rows"],
   ["p", "stop or follow new rows", ["p"], "live"],
   ["t", "requests over time: arrow keys choose, Enter selects a time", ["t"], "chart"],
   ["v", "verify the record", ["v"], "verify"],

@@ -81,6 +81,16 @@ export class List {
     this.changed();
   }
 
+  // begins shows rows before all others, in place of those that it was called with before.
+  begins(rows) {
+    const chosen = this.chunks.first?.rows[this.current]?.seq;
+    const added = this.chunks.begins(rows);
+    if (chosen) this.current = rows.findIndex((r) => r.seq === chosen);
+    else if (this.current >= 0) this.current += added;
+    if (this.top > 0.5) this.top = Math.max(0, this.top + added);
+    this.grew(0);
+  }
+
   draw() {
     if (!this.queued) this.queued = requestAnimationFrame(() => { this.queued = 0; this.paint(); });
   }

@@ -10,14 +10,14 @@ export const head = () => names.map((name, i) => h("span", { class: name }, name
 
 // decision returns what became of a row's request.
 export const decision = (row) => {
-  if (row.event === "connector.proxy.started") return "started";
+  if (!row.decision && row.event === "connector.proxy.started") return "started";
   return row.decision || "";
 };
 
 // short returns the part of an id that differs between sessions of one day.
 export const short = (id) => (id && id.length > 6 ? id.slice(-5) : id || "");
 
-const kind = (row) => row.decision || (row.event.endsWith(".started") && row.method ? "intent" : "other");
+const kind = (row) => row.decision === "waiting" ? "underway" : row.decision || (row.event.endsWith(".started") && row.method ? "intent" : "other");
 
 // target returns what a row is about.
 export const target = (row) => {
