@@ -56,6 +56,9 @@ type Change struct {
 // IsProgram reports whether the change is about a file that is watched only because it can be executed.
 func (c Change) IsProgram() bool { return c.When == whenExecuted }
 
+// IsWorktree reports whether the change is about a file as git itself makes it for a worktree.
+func (c Change) IsWorktree() bool { return c.When == whenWorktree }
+
 // The bounds of a snapshot: a sandbox writes the files.
 const (
 	maxDirs    = 20_000

@@ -114,6 +114,13 @@ func TestWhatTheHostWouldRunIsFound(t *testing.T) {
 			".git/worktrees/w/HEAD":            "x",
 			".git/worktrees/w/config.worktree": "[core]\npager=x\n"}, path: ".git/worktrees/w/config.worktree", when: whenGit,
 			keys: "core.pager"},
+		"another repository's settings for a worktree": {files: map[string]string{".git/worktrees/w/HEAD": "x",
+			".git/worktrees/w/commondir": "../../../evil\n"}, path: ".git/worktrees/w/commondir", when: whenGit},
+		"a worktree": {files: map[string]string{".git/worktrees/w/HEAD": "x", ".git/worktrees/w/commondir": "../..\n"},
+			path: ".git/worktrees/w/commondir", when: whenWorktree},
+		"a rebase that runs commands": {files: map[string]string{
+			".git/rebase-merge/git-rebase-todo": "pick 1 exec x\n \tx ./evil\n"},
+			path: ".git/rebase-merge/git-rebase-todo", when: whenRebase},
 		"submodule's hook": {files: map[string]string{".git/modules/a/b/HEAD": "x", ".git/modules/a/b/hooks/pre-push*": "x"},
 			path: ".git/modules/a/b/hooks/pre-push", when: whenGit},
 		"nested repository": {files: map[string]string{"sub/.git/config": "[core]\nfsmonitor=x\n"}, path: "sub/.git/config",
@@ -182,12 +189,27 @@ func TestADaysWorkIsNotReported(t *testing.T) {
 	write(t, dir, map[string]string{
 		".git/config": plainConfig + "[branch \"fix/a-b\"]\n\tremote = origin\n\tmerge = refs/heads/fix/a-b\n" +
 			"[remote \"fork\"]\n\turl = git@github.com:ada/tracker.git\n\tfetch = +refs/heads/*:refs/remotes/fork/*\n",
-		".git/objects/y": "", ".git/index": "x", "src/main.go": "package main // changed\n", "src/new.py": "x",
+		".git/objects/y": "", ".git/index": "x", ".git/rebase-merge/git-rebase-todo": "pick 1 exec x\n# x, exec\nbreak\n",
+		"src/main.go": "package main // changed\n", "src/new.py": "x",
 		"package.json":           `{"scripts":{"test":"node test.js"},"name":"x","dependencies":{"left-pad":"1"}}`,
 		"node_modules/.bin/tsc*": "x", "node_modules/a/package.json": `{"scripts": {"install": "x"}}`, ".venv/bin/pip*": "x",
 	})
 	if changes := before.Changes(Take(t.Context(), dir)); len(changes) != 0 {
 		t.Errorf("the changes: %+v", changes)
+	}
+}
+
+// A link in the place of what git has for a worktree or a submodule leads it to other settings.
+func TestALinkToAnotherDirectoryOfGitIsFound(t *testing.T) {
+	for _, at := range []string{".git/worktrees/w", ".git/modules/m", ".git/modules/a/b", ".git/rebase-merge"} {
+		dir := project(t)
+		before := Take(t.Context(), dir)
+		write(t, dir, map[string]string{filepath.Dir(at) + "/HEAD": "x"})
+		must.Do(t, os.Symlink("../../evil", filepath.Join(dir, at)))
+		changes := before.Changes(Take(t.Context(), dir))
+		if len(changes) != 1 || changes[0].Path != at || changes[0].IsWorktree() {
+			t.Errorf("%s: %+v", at, changes)
+		}
 	}
 }
 

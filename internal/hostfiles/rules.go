@@ -8,6 +8,8 @@ import (
 // When the host runs a file: the ends of "is run when you …".
 const (
 	whenGit       = "use git here"
+	whenWorktree  = "use git in a worktree of it"
+	whenRebase    = "go on with the rebase here"
 	whenMercurial = "use Mercurial here"
 	whenShell     = "enter the directory with direnv, mise or the like"
 	whenCode      = "open the project in VS Code or Cursor"

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -204,10 +205,41 @@ func (w *walk) gitDir(at string, depth int) {
 		case "info":
 			w.add(path.Join(name, "attributes"), whenGit)
 		case "commondir", "gitdir":
-			w.add(name, whenGit)
+			w.link(name)
+		case "rebase-merge":
+			w.rebase(name, e)
 		case "modules", "worktrees":
 			w.gitDirs(name, e, depth+1)
 		}
+	}
+}
+
+// link watches a file that names a directory to git. One that git makes for each worktree has it use the settings and
+// the hooks of no other repository.
+func (w *walk) link(at string) {
+	data, sum, ok := w.read(at)
+	if !ok {
+		return
+	}
+	when := whenGit
+	if path.Base(path.Dir(path.Dir(at))) == "worktrees" && (path.Base(at) == "gitdir" || string(data) == "../..\n") {
+		when = whenWorktree
+	}
+	w.put(at, entry{when: when, sum: sum})
+}
+
+// execLine is a line of a rebase that runs a command (git-rebase(1), --exec).
+var execLine = regexp.MustCompile(`(?m)^[ \t]*(?:exec|x)[ \t]`)
+
+// rebase watches a rebase that was interrupted, if going on with it runs commands.
+func (w *walk) rebase(at string, e fs.DirEntry) {
+	if !e.IsDir() {
+		w.add(at, whenRebase)
+		return
+	}
+	todo := path.Join(at, "git-rebase-todo")
+	if data, sum, ok := w.read(todo); ok && (data == nil || execLine.Match(data)) {
+		w.put(todo, entry{when: whenRebase, sum: sum})
 	}
 }
 
@@ -224,8 +256,12 @@ func (w *walk) gitDirs(at string, e fs.DirEntry, depth int) {
 		w.gitDir(at, depth)
 	}
 	for _, sub := range entries {
-		if sub.IsDir() && !(isGitDir && partsOfGitDir[sub.Name()]) {
-			w.gitDirs(path.Join(at, sub.Name()), sub, depth+1)
+		switch name := path.Join(at, sub.Name()); {
+		case isGitDir && partsOfGitDir[sub.Name()]:
+		case sub.IsDir():
+			w.gitDirs(name, sub, depth+1)
+		case sub.Type()&fs.ModeSymlink != 0 && sub.Name() != "HEAD":
+			w.add(name, whenGit)
 		}
 	}
 }

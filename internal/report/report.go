@@ -171,7 +171,10 @@ func HostFileLines(changes []hostfiles.Change) []string {
 			programs = append(programs, c.Path)
 			continue
 		}
-		worktree := worktreeOf(c.Path)
+		worktree := ""
+		if c.IsWorktree() {
+			worktree = filepath.Dir(c.Path)
+		}
 		if worktrees[worktree] {
 			continue
 		}
@@ -200,17 +203,6 @@ func HostFileLines(changes []hostfiles.Change) []string {
 		lines = append(lines, hint.Plural(len(programs), "program")+", new or changed: "+strings.Join(some, ", "))
 	}
 	return lines
-}
-
-// worktreeOf returns the directory that git has for a worktree, by the path of the file that names the worktree in it;
-// "" for any other file.
-func worktreeOf(file string) string {
-	dir, name := filepath.Split(file)
-	dir = filepath.Clean(dir)
-	if (name == "gitdir" || name == "commondir") && filepath.Base(filepath.Dir(dir)) == "worktrees" {
-		return dir
-	}
-	return ""
 }
 
 // byWeight returns changes, those first that a person is most likely to run: git's, and those at the top of the

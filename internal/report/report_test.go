@@ -2,9 +2,13 @@ package report
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/spec/catalog"
@@ -47,6 +51,25 @@ func TestNamesThatAnAgentChoosesDisplaceNoOtherInTheReport(t *testing.T) {
 	for _, path := range []string{".envrc is", ".git/config is", "/repo/.git/hooks/x is", "and 91 more"} {
 		if !strings.Contains("\n"+text, "\n"+path) {
 			t.Errorf("the report does not name %s:\n%s", path, text)
+		}
+	}
+}
+
+// A worktree that git made is one line, and one that leads git to other settings is none of these.
+func TestAWorktreeWithOtherSettingsIsReportedAsWhatTheHostRuns(t *testing.T) {
+	for common, want := range map[string]string{
+		"../..\n":   ".git/worktrees/w is new: git has it for a worktree of the repository",
+		"../../x\n": ".git/worktrees/w/commondir is new: your host runs it when you use git here",
+	} {
+		dir := t.TempDir()
+		must.Do(t, os.MkdirAll(filepath.Join(dir, ".git/worktrees/w"), 0o700))
+		before := hostfiles.Take(t.Context(), dir)
+		for name, text := range map[string]string{"HEAD": "x\n", "commondir": common, "gitdir": "/w/.git\n"} {
+			must.Do(t, os.WriteFile(filepath.Join(dir, ".git/worktrees/w", name), []byte(text), 0o600))
+		}
+		lines := HostFileLines(before.Changes(hostfiles.Take(t.Context(), dir)))
+		if !slices.Contains(lines, want) || len(lines) > 2 {
+			t.Errorf("%q: %q", common, lines)
 		}
 	}
 }
