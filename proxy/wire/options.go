@@ -54,11 +54,11 @@ type Limits struct {
 
 	// Progress is the time within which a request body must deliver another
 	// MinProgress bytes, or its end; default 30 s. It applies to bodies with a
-	// Content-Length. Over HTTP/2 a stream without one may be bidirectional, and
-	// has no such time.
+	// Content-Length.
 	Progress time.Duration
-	// Pause is the same for a body without a Content-Length over HTTP/1.1, whose
-	// sender may be making it; default 10 min.
+	// Pause is the same for a body without a Content-Length, whose sender may be
+	// making it; default 10 min. Streams of gRPC and Connect may be bidirectional,
+	// and have no such time.
 	Pause time.Duration
 }
 

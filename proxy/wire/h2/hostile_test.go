@@ -175,19 +175,40 @@ func TestAWindowThatStaysClosedEndsItsStreamWhateverElseHappens(t *testing.T) {
 }
 
 func TestABodyThatStallsIsAnswered(t *testing.T) {
-	c := newFrames(t, wire.Options{Limits: wire.Limits{Progress: 300 * time.Millisecond}},
-		handler(func(r *http.Request) *http.Response {
+	for limits, length := range map[wire.Limits][]string{
+		{Progress: 300 * time.Millisecond}: {"content-length", "5"},
+		{Pause: 300 * time.Millisecond}:    nil,
+	} {
+		c := newFrames(t, wire.Options{Limits: limits}, handler(func(r *http.Request) *http.Response {
 			if _, err := io.Copy(io.Discard, r.Body); err != wire.ErrBodyStalled || r.Context().Err() != nil {
 				t.Errorf("the body ends with %v, its request with %v", err, r.Context().Err())
 			}
 			return status(408, r, http.NoBody, 0)
 		}))
-	_ = c.WriteSettings()
-	c.open(1, false, append(asks("POST", "/"), "content-length", "5")...)
-	c.await(t, func(f http2.Frame) bool {
-		m, ok := f.(*http2.MetaHeadersFrame)
-		return ok && m.PseudoValue("status") == "408"
-	})
+		_ = c.WriteSettings()
+		c.open(1, false, append(asks("POST", "/"), length...)...)
+		c.await(t, func(f http2.Frame) bool {
+			m, ok := f.(*http2.MetaHeadersFrame)
+			return ok && m.PseudoValue("status") == "408"
+		})
+	}
+}
+
+// Only streams that may be bidirectional may be silent for as long as they like.
+func TestTheMediaTypeDecidesWhetherABodyMayBeSilent(t *testing.T) {
+	limits := wire.Limits{Progress: 1, Pause: 2}
+	for media, want := range map[string]time.Duration{
+		"application/grpc": 0, "application/grpc+proto": 0, "application/connect+json": 0,
+		"application/json": 2, "application/x-ndjson": 2, "": 2,
+	} {
+		r := &http.Request{ContentLength: -1, Header: http.Header{"Content-Type": {media}}}
+		if got := paceOf(r, limits); got != want {
+			t.Errorf("%q: %d, want %d", media, got, want)
+		}
+		if r.ContentLength = 5; paceOf(r, limits) != limits.Progress {
+			t.Errorf("%q: its length says when it ends", media)
+		}
+	}
 }
 
 // Trailers that cross our reset cost the client nothing else.

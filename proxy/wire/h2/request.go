@@ -52,6 +52,7 @@ func (c *connection) headers(f *http2.MetaHeadersFrame) error {
 	}
 	length := r.ContentLength
 	st = c.newStream(id, length, f.StreamEnded())
+	st.pace = paceOf(r, c.limits)
 	up := uploadOf(f, length)
 	if !st.hold.Take(wire.Exchange + sizeOf(f) + up) {
 		// No goroutine is started: there may be many of these.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +45,7 @@ type stream struct {
 	got    int64
 	paced  int64           // got, when the minimum data rate was last met
 	waited time.Duration   // for more, since then
+	pace   time.Duration   // in which another wire.MinProgress bytes must come; 0: none
 	whole  bool            // END_STREAM was received
 	err    error           // why no more will be received, or read
 	spare  [spareSize]byte // buffer for the response while the client has no window
@@ -193,11 +195,24 @@ func (b *requestBody) Ready() bool {
 	return b.st.body.size > 0
 }
 
-// wait waits for the next piece of the body. A body with a Content-Length must
-// keep the minimum data rate of wire.MinProgress; a stream without one may be
-// bidirectional. st.mu is held.
+// paceOf returns the time within which a request must deliver another
+// wire.MinProgress bytes of its body. gRPC and Connect have streams whose client
+// waits for what the server sends: they have none.
+func paceOf(r *http.Request, l wire.Limits) time.Duration {
+	media := r.Header.Get("Content-Type")
+	switch {
+	case r.ContentLength >= 0:
+		return l.Progress
+	case strings.HasPrefix(media, "application/grpc"), strings.HasPrefix(media, "application/connect+"):
+		return 0
+	}
+	return l.Pause
+}
+
+// wait waits for the next piece of the body, which must keep its pace. st.mu is
+// held.
 func (st *stream) wait() {
-	if st.length < 0 {
+	if st.pace == 0 {
 		st.came.Wait()
 		return
 	}
@@ -205,7 +220,7 @@ func (st *stream) wait() {
 		st.paced, st.waited = st.got, 0
 	}
 	started := time.Now()
-	timer := time.AfterFunc(st.c.limits.Progress-st.waited, func() {
+	timer := time.AfterFunc(st.pace-st.waited, func() {
 		// The body fails and the exchange is not canceled, so that it can respond
 		// with the reason.
 		st.mu.Lock()
