@@ -15,11 +15,34 @@ import (
 	"github.com/ALRubinger/aileron/e2e/must"
 )
 
-// indexedLog writes a log of three blocks and a part of a fourth, and returns its rows. The clock jumps forth and back
-// while it is written.
+// indexed are the files and rows of the logs of indexedLog, by seed: tests of this package run one after the other.
+var indexed = map[uint64]struct {
+	files map[string][]byte
+	rows  []Row
+}{}
+
+// indexedLog returns a log of three blocks and a part of a fourth, and its rows. The clock jumped forth and back
+// while it was written.
 func indexedLog(t *testing.T, seed uint64) (path string, rows []Row) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "audit.db")
+	home := t.TempDir()
+	path = filepath.Join(home, databaseName)
+	made, found := indexed[seed]
+	if !found {
+		made.rows, made.files = writeIndexed(t, path, seed), map[string][]byte{}
+		for _, name := range must.Get(filepath.Glob(filepath.Join(home, "*")))(t) {
+			made.files[filepath.Base(name)] = must.Get(os.ReadFile(name))(t)
+		}
+		indexed[seed] = made
+	}
+	for name, data := range made.files {
+		must.Do(t, os.WriteFile(filepath.Join(home, name), data, 0o600))
+	}
+	return path, slices.Clone(made.rows)
+}
+
+func writeIndexed(t *testing.T, path string, seed uint64) (rows []Row) {
+	t.Helper()
 	l := must.Get(Open(path, Options{}))(t)
 	groups := make(chan []*Row, 64)
 	generate(seed, 3*table.BlockRows+500, groups)
@@ -41,7 +64,7 @@ func indexedLog(t *testing.T, seed uint64) (path string, rows []Row) {
 		}
 	}
 	closeLog(t, l)
-	return path, rows
+	return rows
 }
 
 // completeIndex writes the records of all complete blocks.

@@ -89,7 +89,7 @@ func TestAClientAtTheStreamLimitIsNotRefused(t *testing.T) {
 			w.quiet = true
 			c := &crowd{h2raw: w.h2raw("api.good.example"), t: t, next: 1, open: map[uint32]bool{}}
 			must(t, c.conn.SetDeadline(time.Now().Add(2*testPatience)))
-			const most, requests = 100, 3000
+			const most, requests = 100, 1000
 			for len(c.open) < most {
 				c.another()
 			}

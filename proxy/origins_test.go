@@ -318,7 +318,7 @@ func TestAnUploadThatTheUpstreamDoesNotTakeEnds(t *testing.T) {
 		if alpn == "h2" {
 			w.client = w.h2client()
 		}
-		res, body := w.do("POST", "https://api.good.example/v1/items", strings.Repeat("x", 32<<20))
+		res, body := w.do("POST", "https://api.good.example/v1/items", strings.Repeat("x", 16<<20))
 		if _, why := reason(t, body); res.StatusCode != 504 || why != ReasonTimeout {
 			t.Errorf("%s: %d %s", alpn, res.StatusCode, body)
 		}
