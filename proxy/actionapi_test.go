@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/action"
@@ -52,13 +53,10 @@ args = { id = "${args.id}" }
 func newActions(t *testing.T, file string, answer http.HandlerFunc) *world {
 	t.Helper()
 	w := newCalls(t, func(*Config) {}, answer)
-	c, err := spec.Load([]byte(strings.Replace(callsManifest, "1.0.0", "0.9.0", 1)), []byte(pinnedSpec))
-	must(t, err)
+	c := must.Get(spec.Load([]byte(strings.Replace(callsManifest, "1.0.0", "0.9.0", 1)), []byte(pinnedSpec)))(t)
 	c.Hash = pinnedHash
-	index, err := spec.NewIndex([]*spec.Connector{c})
-	must(t, err)
-	a, err := action.Parse([]byte(file))
-	must(t, err)
+	index := must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
+	a := must.Get(action.Parse([]byte(file)))(t)
 	old := w.plane.grants.Load()
 	g := &Grants{Index: old.Index, Bound: old.Bound, Scrub: old.Scrub,
 		Pinned: map[string]*Grants{pinnedHash: {Index: index, Bound: old.Bound}}, Actions: map[string]Action{}}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A filter by connector shows every refusal on a host that the connector names.
@@ -95,13 +96,11 @@ func (w *world) speakSSH(host, advice string) {
 	defer conn.Close()
 	fmt.Fprint(conn, "SSH-2.0-OpenSSH_9.2p1\r\n")
 	in := bufio.NewReader(conn)
-	version, err := in.ReadString('\n')
-	must(w.t, err)
+	version := must.Get(in.ReadString('\n'))(w.t)
 	var length uint32
-	must(w.t, binary.Read(in, binary.BigEndian, &length))
+	must.Do(w.t, binary.Read(in, binary.BigEndian, &length))
 	packet := make([]byte, length)
-	_, err = io.ReadFull(in, packet)
-	must(w.t, err)
+	must.Get(io.ReadFull(in, packet))(w.t)
 	if version != "SSH-2.0-aileron\r\n" || length%8 != 4 || packet[1] != 1 ||
 		!strings.Contains(string(packet), "SSH does not leave this session, HTTPS does"+advice+"\x00") {
 		w.t.Errorf("the client of %s gets %q and %q, want the advice %q", host, version, packet, advice)

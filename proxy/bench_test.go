@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // BenchmarkExchange is one credentialed GET on a warm tunnel: match, intent
@@ -31,7 +33,7 @@ func benchmarkExchange(b *testing.B, clients int, h heads) {
 	for i := range conns {
 		conns[i] = w.tunnel("api.good.example")
 		defer conns[i].Close() //nolint:revive // they are few
-		must(b, h.exchange(conns[i], 10))
+		must.Do(b, h.exchange(conns[i], 10))
 	}
 	w.signHead()
 	b.ReportAllocs()
@@ -51,8 +53,7 @@ func benchmarkExchange(b *testing.B, clients int, h heads) {
 
 // signHead signs the head of the audit log, since the first signature of a process costs as much as thirty exchanges.
 func (w *world) signHead() {
-	_, err := w.log.SignedHead(w.t.Context())
-	must(w.t, err)
+	must.Get(w.log.SignedHead(w.t.Context()))(w.t)
 }
 
 // cpu is the time this process has had a processor, which other processes
@@ -60,7 +61,7 @@ func (w *world) signHead() {
 func cpu(b *testing.B) int64 {
 	b.Helper()
 	var used unix.Rusage
-	must(b, unix.Getrusage(unix.RUSAGE_SELF, &used))
+	must.Do(b, unix.Getrusage(unix.RUSAGE_SELF, &used))
 	return used.Utime.Nano() + used.Stime.Nano()
 }
 

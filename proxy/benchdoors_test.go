@@ -7,6 +7,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // BenchmarkDoors sends the same exchange as a call by name and through the proxy, in turn, on two kept-alive
@@ -20,7 +22,7 @@ func BenchmarkDoors(b *testing.B) {
 		for i, d := range []door{viaProxy, byName, shim} {
 			before := cpu(b)
 			for range turn {
-				must(b, d.exchange())
+				must.Do(b, d.exchange())
 			}
 			spent[i] += cpu(b) - before
 		}
@@ -41,7 +43,7 @@ func BenchmarkDoor(b *testing.B) {
 		b.Run(d.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				must(b, d.exchange())
+				must.Do(b, d.exchange())
 			}
 		})
 	}
@@ -53,8 +55,7 @@ func openDoors(b *testing.B) (viaProxy, byName, shim door) {
 	body := invocation("get", `{"id":"7"}`)
 	tunnel := w.tunnel("api.good.example")
 	b.Cleanup(func() { _ = tunnel.Close() })
-	direct, err := net.Dial("tcp", w.addr)
-	must(b, err)
+	direct := must.Get(net.Dial("tcp", w.addr))(b)
 	b.Cleanup(func() { _ = direct.Close() })
 	viaProxy = door{tunnel, "GET /v1/things/7 HTTP/1.1\r\nHost: api.good.example\r\n" +
 		strings.ReplaceAll(realHeads.request, "\n", "\r\n") + "\r\n\r\n", fixedBody}

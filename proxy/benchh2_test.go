@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // BenchmarkExchangeH2 is one credentialed GET of 64 at a time on one connection of
@@ -28,12 +30,12 @@ func benchmarkH2(b *testing.B, upstream string) {
 	conn := w.tunnelOf("api.good.example", "h2")
 	defer conn.Close()
 	c := newFixedH2(b, conn)
-	must(b, c.exchange(200))
+	must.Do(b, c.exchange(200))
 	w.signHead()
 	b.ReportAllocs()
 	b.ResetTimer()
 	before := cpu(b)
-	must(b, c.exchange(b.N))
+	must.Do(b, c.exchange(b.N))
 	b.ReportMetric(float64(cpu(b)-before)/float64(b.N), "cpu-ns/op")
 }
 
@@ -53,10 +55,9 @@ func newFixedH2(b *testing.B, conn *tls.Conn) *fixedH2 {
 	c.framer.SetReuseFrames()
 	c.block = fixedBlock(":method", "GET", ":scheme", "https", ":authority", "api.good.example", ":path", "/v1/items",
 		"user-agent", "bench", "accept", "*/*")
-	_, err := io.WriteString(c.out, http2.ClientPreface)
-	must(b, err)
-	must(b, c.framer.WriteSettings())
-	must(b, c.framer.WriteWindowUpdate(0, 1<<30))
+	must.Get(io.WriteString(c.out, http2.ClientPreface))(b)
+	must.Do(b, c.framer.WriteSettings())
+	must.Do(b, c.framer.WriteWindowUpdate(0, 1<<30))
 	return c
 }
 

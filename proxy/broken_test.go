@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // reset ends a connection with a RST.
@@ -183,7 +185,7 @@ func TestWhatAnUpstreamOfHTTP2DidInsteadOfRespondingIsNamed(t *testing.T) {
 
 func TestAnUpstreamThatSpeaksNoTLSIsNamed(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Do(t, err)
 	defer l.Close()
 	go func() {
 		for {

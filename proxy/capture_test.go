@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit/export"
+	"github.com/ALRubinger/aileron/e2e/must"
 
 	"github.com/ALRubinger/aileron/proxy/capture"
 	"github.com/ALRubinger/aileron/proxy/scrub"
@@ -49,16 +50,16 @@ func newCapturedAs(t *testing.T, h2 bool, set func(*Config), answer http.Handler
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "session.har")
 	f, err := capture.Open(path, capture.Options{Version: "test", Token: testToken})
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { _ = f.Close() })
 	w := newWorldWith(t, h2, func(c *Config) { c.Capture = f; set(c) }, answer)
 	return w, func() ([]export.HAREntry, string) {
 		t.Helper()
 		w.client.CloseIdleConnections()
 		w.plane.Drain(t.Context())
-		must(t, f.Close())
+		must.Do(t, f.Close())
 		text, err := os.ReadFile(path)
-		must(t, err)
+		must.Do(t, err)
 		var log struct {
 			Log struct{ Entries []export.HAREntry }
 		}
@@ -160,7 +161,7 @@ func TestCaptureHasNoSecret(t *testing.T) {
 		var out bytes.Buffer
 		z := gzip.NewWriter(&out)
 		_, _ = io.WriteString(z, text)
-		must(t, z.Close())
+		must.Do(t, z.Close())
 		return out.Bytes()
 	}
 	var forms []string

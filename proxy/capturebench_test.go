@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/capture"
 )
 
@@ -50,13 +51,13 @@ func benchmarkCapture(b *testing.B, kind string) {
 			if captured == 1 {
 				var err error
 				f, err = capture.Open(filepath.Join(b.TempDir(), "x.har"), capture.Options{Version: "test", Token: testToken})
-				must(b, err)
+				must.Do(b, err)
 			}
 			w.plane.cfg.Capture = f // between requests
 			peer.get(b, kind, captureTurn)
 			if f != nil {
-				must(b, f.Close())
-				must(b, os.Remove(f.Path()))
+				must.Do(b, f.Close())
+				must.Do(b, os.Remove(f.Path()))
 			}
 			spent[captured] += cpu(b) - before
 		}
@@ -83,20 +84,18 @@ func startCapturePeer(b *testing.B) *capturePeer {
 	b.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestCapturePeer$")
 	cmd.Env, cmd.Stderr = append(os.Environ(), "CAPTURE_PEER=1"), os.Stderr
-	in, err := cmd.StdinPipe()
-	must(b, err)
-	out, err := cmd.StdoutPipe()
-	must(b, err)
-	must(b, cmd.Start())
+	in := must.Get(cmd.StdinPipe())(b)
+	out := must.Get(cmd.StdoutPipe())(b)
+	must.Do(b, cmd.Start())
 	b.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
 	p := &capturePeer{to: json.NewEncoder(in), from: json.NewDecoder(out)}
-	must(b, p.from.Decode(&p.origin))
+	must.Do(b, p.from.Decode(&p.origin))
 	return p
 }
 
 func (p *capturePeer) send(b *testing.B, v any) {
 	b.Helper()
-	must(b, p.to.Encode(v))
+	must.Do(b, p.to.Encode(v))
 }
 
 // get makes the peer download n bodies.
@@ -104,7 +103,7 @@ func (p *capturePeer) get(b *testing.B, kind string, n int) {
 	b.Helper()
 	p.send(b, []any{kind, n})
 	var got int64
-	must(b, p.from.Decode(&got))
+	must.Do(b, p.from.Decode(&got))
 	if want := int64(n) * 10 << 20; got != want {
 		b.Fatalf("the client got %d bytes, want %d", got, want)
 	}
@@ -125,8 +124,7 @@ func TestCapturePeer(t *testing.T) {
 		fmt.Fprintf(&items, `{"id":%d,"title":"an \"item\"\n of a list","state":"open","count":%d},`+"\n", i, random.Uint32())
 	}
 	bodies["json"] = items.Bytes()[:10<<20]
-	authority, err := ca.NewSession(ca.Options{Session: "origin"})
-	must(t, err)
+	authority := must.Get(ca.NewSession(ca.Options{Session: "origin"}))(t)
 	origin := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body := bodies[r.URL.Query().Get("q")]
 		rw.Header().Set("Content-Length", fmt.Sprint(len(body)))
@@ -137,9 +135,9 @@ func TestCapturePeer(t *testing.T) {
 	origin.StartTLS()
 	defer origin.Close()
 	to, from := json.NewEncoder(os.Stdout), json.NewDecoder(os.Stdin)
-	must(t, to.Encode(captureEnd{Addr: origin.Listener.Addr().String(), Root: authority.RootPEM()}))
+	must.Do(t, to.Encode(captureEnd{Addr: origin.Listener.Addr().String(), Root: authority.RootPEM()}))
 	var proxy captureEnd
-	must(t, from.Decode(&proxy))
+	must.Do(t, from.Decode(&proxy))
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(proxy.Root)
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true,
@@ -155,13 +153,11 @@ func TestCapturePeer(t *testing.T) {
 		}
 		var got int64
 		for range asked.n {
-			res, err := client.Get("https://api.good.example/v1/items?q=" + asked.kind)
-			must(t, err)
-			n, err := io.Copy(io.Discard, res.Body)
-			must(t, err)
+			res := must.Get(client.Get("https://api.good.example/v1/items?q=" + asked.kind))(t)
+			n := must.Get(io.Copy(io.Discard, res.Body))(t)
 			_ = res.Body.Close()
 			got += n
 		}
-		must(t, to.Encode(got))
+		must.Do(t, to.Encode(got))
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/google/martian/v3/har"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // entryOf returns the entry whose URL ends so.
@@ -109,8 +110,8 @@ func TestCaptureIsOfEachHTTPVersion(t *testing.T) {
 
 func TestCaptureIsOfRequestsThatFail(t *testing.T) {
 	nothing, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	must(t, nothing.Close())
+	must.Do(t, err)
+	must.Do(t, nothing.Close())
 	w, entries := newCapturedWith(t, func(c *Config) {
 		c.Upstream.Resolve["q.good.example:443"] = addrPort(nothing)
 	}, hello)
@@ -122,8 +123,8 @@ func TestCaptureIsOfRequestsThatFail(t *testing.T) {
 	_, err = io.WriteString(conn,
 		"POST /v1/items?half=1 HTTP/1.1\r\nHost: api.good.example\r\nContent-Length: 100\r\n\r\n"+
 			"half of it")
-	must(t, err)
-	must(t, conn.CloseWrite())
+	must.Do(t, err)
+	must.Do(t, conn.CloseWrite())
 	_, _ = io.ReadAll(conn)
 	_ = conn.Close()
 	w.eventually(func() bool { return len(w.outcomes()) == 3 })
@@ -143,10 +144,8 @@ func TestCaptureIsOfRequestsThatFail(t *testing.T) {
 
 func TestCaptureIsOfUndecryptedTunnels(t *testing.T) {
 	w, entries := newCapturedWith(t, func(c *Config) { c.TLSPassthrough = []string{"other.example:443"} }, hello)
-	conn, err := w.pinned("other.example", "other.example")
-	must(t, err)
-	_, err = io.WriteString(conn, "GET /inside HTTP/1.1\r\nHost: other.example\r\nConnection: close\r\n\r\n")
-	must(t, err)
+	conn := must.Get(w.pinned("other.example", "other.example"))(t)
+	must.Get(io.WriteString(conn, "GET /inside HTTP/1.1\r\nHost: other.example\r\nConnection: close\r\n\r\n"))(t)
 	_, _ = io.ReadAll(conn)
 	_ = conn.Close()
 	w.eventually(func() bool { return w.last().Event == audit.EventSandboxPassthrough })

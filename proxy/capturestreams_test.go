@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/capture"
 )
 
@@ -38,15 +39,12 @@ func TestCaptureIsOfStreams(t *testing.T) {
 			})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			req, err := http.NewRequestWithContext(ctx, "GET", "https://api.good.example/v1/items", nil)
-			must(t, err)
-			res, err := w.client.Do(req)
-			must(t, err)
+			req := must.Get(http.NewRequestWithContext(ctx, "GET", "https://api.good.example/v1/items", nil))(t)
+			res := must.Get(w.client.Do(req))(t)
 			defer res.Body.Close()
 			event := make([]byte, len("data: 0 Bearer \n\n")+len(testSecret))
 			for range 3 {
-				_, err := io.ReadFull(res.Body, event) // while the stream goes on
-				must(t, err)
+				must.Get(io.ReadFull(res.Body, event))(t) // while the stream goes on
 				if event[6] != '2' {
 					step <- struct{}{}
 				}
@@ -84,13 +82,12 @@ func TestCaptureHasAWebSocketsMessages(t *testing.T) {
 	for _, send := range []func(){
 		func() { sendText(t, conn, "hello") }, func() { sendText(t, conn, "who") },
 		func() { sendText(t, conn, "I know "+testSecret) },
-		func() { _, err := conn.Write(binaryFrame); must(t, err) },
+		func() { _, err := conn.Write(binaryFrame); must.Do(t, err) },
 	} {
 		send()
 		readMessage(t, br)
 	}
-	_, err := conn.Write(pieces)
-	must(t, err)
+	must.Get(conn.Write(pieces))(t)
 	readMessage(t, br) // to the ping
 	readMessage(t, br)
 	// Only the first MiB is recorded, of many small messages too.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -26,13 +27,11 @@ type description struct {
 
 func (w *world) describe() (d description) {
 	w.t.Helper()
-	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://"+w.addr+"/v1/session", nil)
-	must(w.t, err)
+	req := must.Get(http.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://"+w.addr+"/v1/session", nil))(w.t)
 	req.Header.Set("Authorization", "Bearer "+testToken)
-	res, err := http.DefaultTransport.RoundTrip(req)
-	must(w.t, err)
+	res := must.Get(http.DefaultTransport.RoundTrip(req))(w.t)
 	defer res.Body.Close()
-	must(w.t, json.NewDecoder(res.Body).Decode(&d))
+	must.Do(w.t, json.NewDecoder(res.Body).Decode(&d))
 	return d
 }
 
@@ -66,9 +65,8 @@ func TestADescriptionIsBounded(t *testing.T) {
 	c, err := spec.Load([]byte(manifest), []byte(`{"schema_version":"aileron.connector.v1",`+
 		`"connector":{"fqn":"github://acme/calls","version":"1.0.0"},"tools":[{"name":"calls","operations":[`+
 		strings.Join(operations, ",")+`]}]}`))
-	must(t, err)
-	index, err := spec.NewIndex([]*spec.Connector{c})
-	must(t, err)
+	must.Do(t, err)
+	index := must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
 	w := newWorldWith(t, false, func(*Config) {}, hello)
 	w.plane.SetGrants(&Grants{Index: index})
 	listed, omitted := 0, 0

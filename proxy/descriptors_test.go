@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // dialDescriptors is what one dial takes: a connection and the lookup before it.
@@ -29,7 +31,7 @@ func (w *world) leave(n int) {
 		if !files.TakeClient() {
 			w.t.Fatal("a descriptor cannot be taken")
 		}
-		must(w.t, files.Acquire(w.t.Context(), 1))
+		must.Do(w.t, files.Acquire(w.t.Context(), 1))
 	}
 }
 
@@ -60,17 +62,15 @@ func TestAClientWithoutADescriptorIsTold(t *testing.T) {
 	conn := w.tunnel("api.good.example")
 	defer conn.Close()
 	another := func() string {
-		conn, err := net.Dial("tcp", w.addr)
-		must(t, err)
+		conn := must.Get(net.Dial("tcp", w.addr))(t)
 		defer conn.Close()
-		must(t, conn.SetDeadline(time.Now().Add(testPatience)))
-		_, err = io.WriteString(conn, connectHead("api.good.example"))
-		must(t, err)
+		must.Do(t, conn.SetDeadline(time.Now().Add(testPatience)))
+		must.Get(io.WriteString(conn, connectHead("api.good.example")))(t)
 		got, _ := io.ReadAll(conn)
 		return string(got)
 	}
 	w.exhausted(another())
-	must(t, conn.Close())
+	must.Do(t, conn.Close())
 	w.eventually(func() bool { return w.plane.files.TakeClient() })
 	w.plane.files.GiveClient()
 	w.do("GET", "https://api.good.example/v1/items", "")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // The connections of a session that drains are cut when nothing is under way any
@@ -35,7 +36,7 @@ func TestAnExchangeIsUnderWayUntilItsBodyIsClosed(t *testing.T) {
 				t.Error("the session may cut its connections before the last piece is written")
 			default:
 			}
-			must(t, out.Body.Close())
+			must.Do(t, out.Body.Close())
 			ctx, cancel := context.WithTimeout(t.Context(), testPatience)
 			defer cancel()
 			select {
@@ -43,7 +44,7 @@ func TestAnExchangeIsUnderWayUntilItsBodyIsClosed(t *testing.T) {
 			case <-ctx.Done():
 				t.Error("an exchange whose body is closed is still under way")
 			}
-			must(t, out.Body.Close())
+			must.Do(t, out.Body.Close())
 		})
 	}
 }

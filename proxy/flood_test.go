@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // Refusals beyond those that may wait are visible with their number, in few
@@ -38,7 +39,7 @@ func TestAFloodOfDenialsIsCountedInFewRows(t *testing.T) {
 				AuditID string `json:"audit_id"`
 			}
 		}
-		must(t, json.Unmarshal([]byte(body), &refusal))
+		must.Do(t, json.Unmarshal([]byte(body), &refusal))
 		ids[refusal.Error.AuditID]++
 	}
 	seen, counting := 0, 0

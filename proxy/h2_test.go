@@ -19,6 +19,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // h2client speaks HTTP/2 inside its tunnels.
@@ -35,7 +36,7 @@ func (w *world) h2client() *http.Client {
 // An HTTP/1.1 client's request reaches an origin that speaks HTTP/2 alone.
 func TestAnOriginOfHTTP2OnlyIsReachedByAll(t *testing.T) {
 	authority, err := ca.NewSession(ca.Options{Session: "origin"})
-	must(t, err)
+	must.Do(t, err)
 	var only http.Protocols
 	only.SetHTTP2(true)
 	origin := &http.Server{Protocols: &only, ReadHeaderTimeout: testPatience,
@@ -54,8 +55,7 @@ func TestAnOriginOfHTTP2OnlyIsReachedByAll(t *testing.T) {
 				}
 				return cfg, nil
 			}}}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	go func() { _ = origin.ServeTLS(l, "", "") }()
 	t.Cleanup(func() { _ = origin.Close() })
 	w := newWorldWith(t, true, func(cfg *Config) {
@@ -113,7 +113,7 @@ func TestH2StreamsAsTheOriginWrites(t *testing.T) {
 		}
 	})
 	res, err := w.h2client().Get("https://api.good.example/v1/items")
-	must(t, err)
+	must.Do(t, err)
 	defer res.Body.Close()
 	buf := make([]byte, 64)
 	for i := range 3 {
@@ -137,12 +137,11 @@ func (w *world) h2raw(host string) *h2raw {
 	w.t.Helper()
 	c := &h2raw{conn: w.tunnelOf(host, "h2")}
 	w.t.Cleanup(func() { _ = c.conn.Close() })
-	_, err := io.WriteString(c.conn, http2.ClientPreface)
-	must(w.t, err)
+	must.Get(io.WriteString(c.conn, http2.ClientPreface))(w.t)
 	c.Framer = http2.NewFramer(c.conn, c.conn)
 	c.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	c.enc = hpack.NewEncoder(&c.buf)
-	must(w.t, c.WriteSettings())
+	must.Do(w.t, c.WriteSettings())
 	return c
 }
 
@@ -190,10 +189,10 @@ func TestAHeadTooLargeForHTTP2GetsAResponse(t *testing.T) {
 			Sensitive: true})
 	}
 	block := raw.buf.Bytes()
-	must(t, raw.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:16<<10], EndStream: true}))
+	must.Do(t, raw.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:16<<10], EndStream: true}))
 	for block = block[16<<10:]; len(block) > 0; {
 		n := min(len(block), 16<<10)
-		must(t, raw.WriteContinuation(1, n == len(block), block[:n]))
+		must.Do(t, raw.WriteContinuation(1, n == len(block), block[:n]))
 		block = block[n:]
 	}
 	if got := raw.verdict(1); got != "431" {
@@ -247,10 +246,9 @@ func TestAGRPCClientIsDeniedWithAGRPCStatus(t *testing.T) {
 	for path, want := range map[string]string{"/pkg.Service/Method": "7", "/v1/%2e%2e/items": "3"} {
 		r, err := http.NewRequestWithContext(t.Context(), "POST", "https://api.good.example"+path,
 			strings.NewReader("\x00\x00\x00\x00\x00"))
-		must(t, err)
+		must.Do(t, err)
 		r.Header.Set("Content-Type", "application/grpc+proto")
-		res, err := w.client.Do(r)
-		must(t, err)
+		res := must.Get(w.client.Do(r))(t)
 		body, _ := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		if res.StatusCode != 200 || res.Header.Get("Grpc-Status") != want || len(body) > 0 ||

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // crowd is a client that keeps as many streams open as it may, and opens
@@ -35,11 +37,11 @@ func (c *crowd) another() {
 		{":path", path}} {
 		_ = c.enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
 	}
-	must(c.t, c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.buf.Bytes(), EndStream: !upload,
+	must.Do(c.t, c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.buf.Bytes(), EndStream: !upload,
 		EndHeaders: true}))
 	c.open[id] = upload
 	if id/2%40 == 1 {
-		must(c.t, c.WriteRSTStream(id, http2.ErrCodeCancel))
+		must.Do(c.t, c.WriteRSTStream(id, http2.ErrCodeCancel))
 		c.end(id)
 	}
 }
@@ -66,7 +68,7 @@ func (c *crowd) frame(f http2.Frame) {
 	case *http2.DataFrame:
 		ended = f.StreamEnded()
 		if n := f.Length; n > 0 {
-			must(c.t, c.WriteWindowUpdate(0, n))
+			must.Do(c.t, c.WriteWindowUpdate(0, n))
 		}
 	case *http2.GoAwayFrame:
 		c.t.Fatalf("the connection ends with %v", f.ErrCode)
@@ -75,7 +77,7 @@ func (c *crowd) frame(f http2.Frame) {
 		return
 	}
 	if upload {
-		must(c.t, c.WriteData(id, true, nil))
+		must.Do(c.t, c.WriteData(id, true, nil))
 	}
 	c.end(id)
 }
@@ -88,14 +90,13 @@ func TestAClientAtTheStreamLimitIsNotRefused(t *testing.T) {
 			w := newWorldOf(t, originH2, func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, fixedBody) })
 			w.quiet = true
 			c := &crowd{h2raw: w.h2raw("api.good.example"), t: t, next: 1, open: map[uint32]bool{}}
-			must(t, c.conn.SetDeadline(time.Now().Add(2*testPatience)))
+			must.Do(t, c.conn.SetDeadline(time.Now().Add(2*testPatience)))
 			const most, requests = 100, 1000
 			for len(c.open) < most {
 				c.another()
 			}
 			for c.closed < requests {
-				f, err := c.ReadFrame()
-				must(t, err)
+				f := must.Get(c.ReadFrame())(t)
 				c.frame(f)
 				if len(c.open) != most {
 					t.Fatalf("%d streams are open, want %d", len(c.open), most)

@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // halfClose ends the outbound half of a tunnel: TLS's, and then the socket's.
 func halfClose(t *testing.T, c *tls.Conn) {
 	t.Helper()
-	must(t, c.CloseWrite())
-	must(t, c.NetConn().(interface{ CloseWrite() error }).CloseWrite())
+	must.Do(t, c.CloseWrite())
+	must.Do(t, c.NetConn().(interface{ CloseWrite() error }).CloseWrite())
 }
 
 // A client that has said all and waits is still there: RFC 9112 section 9.6.
@@ -42,14 +43,12 @@ func TestAHalfClosedClientGetsItsResponse(t *testing.T) {
 	} {
 		method, _, _ := strings.Cut(request, " ")
 		conn := w.tunnel("api.good.example")
-		_, err := io.WriteString(conn, request)
-		must(t, err)
+		must.Get(io.WriteString(conn, request))(t)
 		take(t, asked, "it was asked")
 		halfClose(t, conn)
 		w.halfClosed(conn)
 		give(t, reply)
-		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		must(t, err)
+		res := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 		body, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		if err != nil || res.StatusCode != 200 || string(body) != "answer to "+method {
@@ -102,7 +101,7 @@ func TestAStreamToAHalfClosedClientGoesOn(t *testing.T) {
 	fmt.Fprint(conn, "GET /v1/items HTTP/1.1\r\nHost: api.good.example\r\n\r\n")
 	halfClose(t, conn)
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	must(t, err)
+	must.Do(t, err)
 	defer res.Body.Close()
 	lines := bufio.NewReader(res.Body)
 	for i := range 5 {
@@ -135,12 +134,12 @@ func TestADepartureCancelsAndIsDistinguishedFromADenial(t *testing.T) {
 	overUnix := func() *tls.Conn {
 		s := tls.Client(open("api.good.example:443"), &tls.Config{ServerName: "api.good.example", RootCAs: w.trusted(),
 			MinVersion: tls.VersionTLS12})
-		must(t, s.Handshake())
+		must.Do(t, s.Handshake())
 		return s
 	}
 	overTCP := func() *tls.Conn { return w.tunnel("api.good.example") }
 	abrupt := func(c *tls.Conn) {
-		must(t, c.NetConn().(*sentConn).Conn.(*net.TCPConn).SetLinger(0))
+		must.Do(t, c.NetConn().(*sentConn).Conn.(*net.TCPConn).SetLinger(0))
 		_ = c.NetConn().Close()
 	}
 	for name, c := range map[string]struct {
@@ -170,16 +169,14 @@ func TestADepartureCancelsAndIsDistinguishedFromADenial(t *testing.T) {
 
 // What never left is refused: the client was gone before there was a connection.
 func TestADepartureBeforeAnythingWasSentIsADenial(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	w := newWorldWith(t, false, func(c *Config) {
 		c.Upstream.Resolve["api.good.example:443"] = netip.MustParseAddrPort(l.Addr().String())
 	}, hello)
 	conn := w.tunnel("api.good.example")
 	fmt.Fprint(conn, "GET /v1/items HTTP/1.1\r\nHost: api.good.example\r\n\r\n")
-	silent, err := l.Accept() // and never shakes hands
-	must(t, err)
+	silent := must.Get(l.Accept())(t) // and never shakes hands
 	defer silent.Close()
 	_ = conn.Close()
 	row := w.untilRows(func(rows []audit.Row) bool { return len(rows) == 2 })[1]
@@ -199,10 +196,8 @@ func TestAResponseThatIsNotTakenHasItsStatus(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://api.good.example/v1/items", http.NoBody)
-	must(t, err)
-	res, err := w.client.Do(r)
-	must(t, err)
+	r := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, "https://api.good.example/v1/items", http.NoBody))(t)
+	res := must.Get(w.client.Do(r))(t)
 	_ = res.Body.Close()
 	cancel()
 	row := w.untilRows(func(rows []audit.Row) bool { return len(rows) == 2 })[1]

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestABodyThatTricklesIsRefused(t *testing.T) {
@@ -17,7 +19,7 @@ func TestABodyThatTricklesIsRefused(t *testing.T) {
 	conn := w.tunnel("api.good.example")
 	defer conn.Close()
 	_, err := io.WriteString(conn, "POST /v1/items HTTP/1.1\r\nHost: api.good.example\r\nContent-Length: 100000\r\n\r\n")
-	must(t, err)
+	must.Do(t, err)
 	go func() {
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
@@ -28,8 +30,7 @@ func TestABodyThatTricklesIsRefused(t *testing.T) {
 			<-tick.C
 		}
 	}()
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	must(t, err)
+	res := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 	body, _ := io.ReadAll(res.Body)
 	if class, why := reason(t, string(body)); res.StatusCode != 408 || class != "timeout" || why != ReasonSlow {
 		t.Errorf("got %d %s", res.StatusCode, body)
@@ -68,8 +69,7 @@ func TestABodyOverTheCapIsRefused(t *testing.T) {
 			if !length {
 				body = struct{ io.Reader }{body}
 			}
-			res, err := client.Post("https://api.good.example/v1/items", "text/plain", body)
-			must(t, err)
+			res := must.Get(client.Post("https://api.good.example/v1/items", "text/plain", body))(t)
 			got, _ := io.ReadAll(res.Body)
 			res.Body.Close()
 			if _, why := reason(t, string(got)); res.StatusCode != 413 || why != ReasonTooLarge {
@@ -102,10 +102,8 @@ func TestATunnelThatHasNotAskedYetOutlivesNewGrants(t *testing.T) {
 	w.taken(conn) // the plane waits for the request
 	was := *w.plane.grants.Load()
 	w.plane.SetGrants(&was)
-	_, err := io.WriteString(conn, "GET /v1/items HTTP/1.1\r\nHost: api.good.example\r\n\r\n")
-	must(t, err)
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	must(t, err)
+	must.Get(io.WriteString(conn, "GET /v1/items HTTP/1.1\r\nHost: api.good.example\r\n\r\n"))(t)
+	res := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 	if res.StatusCode != http.StatusOK {
 		t.Errorf("got %d, want 200", res.StatusCode)
 	}
@@ -126,7 +124,7 @@ func TestIdleTunnelsEndWhenTheGrantsChange(t *testing.T) {
 		}
 		return err
 	}
-	must(t, ask())
+	must.Do(t, ask())
 	was := *w.plane.grants.Load()
 	w.plane.SetGrants(&was)
 	_ = conn.SetReadDeadline(time.Now().Add(testPatience))
@@ -169,15 +167,12 @@ func TestARequestDuringAChangeOfTheGrantsGetsAResponse(t *testing.T) {
 	w := newWorld(t, hello)
 	conn := w.tunnel("api.good.example")
 	defer conn.Close()
-	_, err := io.WriteString(conn, "GET /v1/items HTTP/1.1\r\nHost: api.g")
-	must(t, err)
+	must.Get(io.WriteString(conn, "GET /v1/items HTTP/1.1\r\nHost: api.g"))(t)
 	w.taken(conn)
 	was := *w.plane.grants.Load()
 	w.plane.SetGrants(&was)
-	_, err = io.WriteString(conn, "ood.example\r\n\r\n")
-	must(t, err)
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	must(t, err)
+	must.Get(io.WriteString(conn, "ood.example\r\n\r\n"))(t)
+	res := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 	if res.StatusCode != 200 {
 		t.Errorf("got %d", res.StatusCode)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -23,14 +24,12 @@ func TestAnOddTargetArrivesByteForByte(t *testing.T) {
 					path, query, _ := strings.Cut(target, "?")
 					req := &http.Request{Method: "GET", Header: http.Header{}, URL: &url.URL{Scheme: "https",
 						Host: "plain.good.example", Opaque: path, RawQuery: query, ForceQuery: strings.HasSuffix(target, "?")}}
-					res, err := w.h2client().Do(req)
-					must(t, err)
+					res := must.Get(w.h2client().Do(req))(t)
 					_ = res.Body.Close()
 				} else {
 					conn := w.tunnel("plain.good.example")
 					_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: plain.good.example\r\nConnection: close\r\n\r\n", target)
-					res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-					must(t, err)
+					res := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 					_ = res.Body.Close()
 					_ = conn.Close()
 				}
@@ -55,9 +54,8 @@ func TestAnOddTargetGoesToOpenHostsAlone(t *testing.T) {
 		{"name":"c","method":"GET","path":"/c","hosts":["credential.test","x.wild.test"],"credential":"bearer"},
 		{"name":"p","method":"GET","path":"/p/{x...}","hosts":["path.test"]},
 		{"name":"q","method":"GET","hosts":["query.test"],"query":"declared","inputs":[{"name":"x","in":"query"}]}]}]}`))
-	must(t, err)
-	index, err := spec.NewIndex([]*spec.Connector{c})
-	must(t, err)
+	must.Do(t, err)
+	index := must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
 	for host, open := range map[string]bool{"open.test": true, "credential.test": false, "path.test": false,
 		"x.wild.test": false, "y.wild.test": true, "query.test": false, "other.test": true, APIHost: false} {
 		for _, target := range append([]string{"/plain?x=1"}, oddTargets...) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -42,10 +43,8 @@ const callsSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"
 func newCalls(t testing.TB, set func(*Config), answer http.HandlerFunc) *world {
 	t.Helper()
 	w := newWorldWith(t, false, set, answer)
-	c, err := spec.Load([]byte(callsManifest), []byte(callsSpec))
-	must(t, err)
-	index, err := spec.NewIndex([]*spec.Connector{c})
-	must(t, err)
+	c := must.Get(spec.Load([]byte(callsManifest), []byte(callsSpec)))(t)
+	index := must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
 	old := w.plane.grants.Load()
 	w.plane.SetGrants(&Grants{Index: index, Scrub: old.Scrub, Bound: map[spec.FQN]Bound{
 		"github://acme/calls": old.Bound["github://acme/tracker"]}})
@@ -60,14 +59,12 @@ func (w *world) callAt(path, body string) (int, string) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, "http://"+w.addr+path,
 		strings.NewReader(body))
-	must(w.t, err)
+	must.Do(w.t, err)
 	req.Header.Set("Authorization", "Bearer "+testToken)
 	req.Close = true // a refused body ends its connection, which another call must not get
-	res, err := http.DefaultTransport.RoundTrip(req)
-	must(w.t, err)
+	res := must.Get(http.DefaultTransport.RoundTrip(req))(w.t)
 	defer res.Body.Close()
-	got, err := io.ReadAll(res.Body)
-	must(w.t, err)
+	got := must.Get(io.ReadAll(res.Body))(w.t)
 	return res.StatusCode, string(got)
 }
 
@@ -261,10 +258,10 @@ func TestTheResponseOfACallIsCheckedAsAnyOther(t *testing.T) {
 	})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+w.addr+operationsPath,
 		strings.NewReader(invocation("get", `{"id":"7"}`)))
-	must(t, err)
+	must.Do(t, err)
 	req.Header.Set("Authorization", "Bearer "+testToken)
 	res, err := http.DefaultTransport.RoundTrip(req)
-	must(t, err)
+	must.Do(t, err)
 	defer res.Body.Close()
 	if got, err := io.ReadAll(res.Body); err == nil || json.Valid(got) {
 		t.Errorf("a response that broke off ends as %q, %v", got, err)

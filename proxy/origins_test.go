@@ -20,6 +20,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 )
 
@@ -27,10 +28,9 @@ import (
 // n-th as it likes.
 func scripted(t testing.TB, alpn string, f func(n int, c *tls.Conn)) func(*Config) {
 	t.Helper()
-	authority, err := ca.NewSession(ca.Options{Session: "origin"})
-	must(t, err)
+	authority := must.Get(ca.NewSession(ca.Options{Session: "origin"}))(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for n := 1; ; n++ {
@@ -202,15 +202,14 @@ func TestATruncatedCleartextResponseIsNotTakenForComplete(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	})
 	conn, err := net.Dial("tcp", w.addr)
-	must(t, err)
+	must.Do(t, err)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(testPatience))
 	_, err = fmt.Fprintf(conn,
 		"GET http://plain.good.example/ HTTP/1.1\r\nHost: plain.good.example\r\nProxy-Authorization: Bearer %s\r\n\r\n",
 		testToken)
-	must(t, err)
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	must(t, err)
+	must.Do(t, err)
+	res := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 	if body, err := io.ReadAll(res.Body); err == nil {
 		t.Errorf("the client takes %q for the whole", body)
 	}
@@ -226,11 +225,9 @@ func TestASecretBoundDuringAResponseIsRedactedFromIt(t *testing.T) {
 		<-gate
 		_, _ = fmt.Fprintf(rw, "data: a user signed in with %s\n\n", fresh)
 	})
-	res, err := w.client.Get("https://api.good.example/v1/echo")
-	must(t, err)
+	res := must.Get(w.client.Get("https://api.good.example/v1/echo"))(t)
 	defer res.Body.Close()
-	_, err = io.ReadFull(res.Body, make([]byte, len("data: first\n\n")))
-	must(t, err)
+	must.Get(io.ReadFull(res.Body, make([]byte, len("data: first\n\n"))))(t)
 	g := w.plane.grants.Load()
 	w.plane.SetGrants(&Grants{Index: g.Index, Bound: g.Bound,
 		Scrub: scrub.NewSet([]scrub.Credential{{Secret: []byte(testSecret)}, {Secret: []byte(fresh)}})})
@@ -253,7 +250,7 @@ func TestARevokedSecretIsRedactedFromOpenResponses(t *testing.T) {
 		_, _ = io.WriteString(rw, "data: "+r.Header.Get("Authorization")+"\n\n")
 	})
 	res, err := w.client.Get("https://api.good.example/v1/echo")
-	must(t, err)
+	must.Do(t, err)
 	defer res.Body.Close()
 	w.plane.SetGrants(&Grants{Index: w.plane.grants.Load().Index})
 	close(gate)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func zipped(text string) string {
@@ -135,12 +137,10 @@ func TestAPackedPartCutsTheStream(t *testing.T) {
 				<-read
 				_, _ = io.WriteString(rw, c.packed)
 			})
-			res, err := w.client.Get("https://api.good.example/v1/echo")
-			must(t, err)
+			res := must.Get(w.client.Get("https://api.good.example/v1/echo"))(t)
 			defer res.Body.Close()
 			first := make([]byte, len(c.before))
-			_, err = io.ReadFull(res.Body, first)
-			must(t, err)
+			must.Get(io.ReadFull(res.Body, first))(t)
 			close(read)
 			rest, err := io.ReadAll(res.Body)
 			if err == nil || string(first) != c.before || strings.Contains(string(rest), "\x1f\x8b") ||
@@ -173,7 +173,7 @@ func TestAStreamThatIsSilentHasItsHead(t *testing.T) {
 	})
 	w.client.Timeout = testPatience
 	res, err := w.client.Get("https://api.good.example/v1/echo")
-	must(t, err)
+	must.Do(t, err)
 	defer res.Body.Close()
 	close(read)
 	if body, err := io.ReadAll(res.Body); err != nil || string(body) != "data: "+strings.Repeat("*",

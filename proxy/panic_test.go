@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // panickingRecorder panics at the n-th call of Append, or at each AppendSoon.
@@ -112,7 +113,7 @@ func TestARecoveredPanicIsLoggedWithItsOrigin(t *testing.T) {
 			if ask == nil {
 				ask = func(w *world) {
 					r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://api.good.example/v1/items", http.NoBody)
-					must(t, err)
+					must.Do(t, err)
 					if res, err := client.Do(r); err == nil {
 						_, _ = io.Copy(io.Discard, res.Body)
 						_ = res.Body.Close()
@@ -155,7 +156,7 @@ func TestADenialThatPanicsIsNoLongerInFlight(t *testing.T) {
 			panic(http.ErrAbortHandler) // so that the exchange fails when it is under way
 		})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://api.good.example/v1/items", http.NoBody)
-	must(t, err)
+	must.Do(t, err)
 	if res, err := w.client.Do(r); err == nil {
 		_ = res.Body.Close()
 		t.Errorf("got %d, want an end", res.StatusCode)
@@ -175,8 +176,7 @@ func TestNoPanicIsControlFlow(t *testing.T) {
 			return err
 		}
 		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, path, nil, 0)
-		must(t, err)
+		file := must.Get(parser.ParseFile(fset, path, nil, 0))(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok {
 				if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "panic" {
@@ -187,5 +187,5 @@ func TestNoPanicIsControlFlow(t *testing.T) {
 		})
 		return nil
 	})
-	must(t, err)
+	must.Do(t, err)
 }

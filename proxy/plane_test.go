@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -51,8 +52,7 @@ func TestTheAPITellsWhatIsAllowedAndNothingMore(t *testing.T) {
 		for i := 0; i+1 < len(header); i += 2 {
 			req.Header.Set(header[i], header[i+1])
 		}
-		res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
-		must(t, err)
+		res := must.Get((&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req))(t)
 		defer res.Body.Close()
 		body, _ := io.ReadAll(res.Body)
 		return res.StatusCode, string(body)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
@@ -32,8 +33,7 @@ type ledger struct {
 func keepLedger(t *testing.T, h2 bool, bound map[spec.FQN]Bound, more ...string) (*world, *ledger) {
 	t.Helper()
 	led := &ledger{carried: map[string][]string{}, open: map[string]bool{}, release: make(chan struct{})}
-	authority, err := ca.NewSession(ca.Options{Session: "ledger"})
-	must(t, err)
+	authority := must.Get(ca.NewSession(ca.Options{Session: "ledger"}))(t)
 	var protocols http.Protocols
 	protocols.SetHTTP1(!h2)
 	protocols.SetHTTP2(h2)
@@ -42,8 +42,7 @@ func keepLedger(t *testing.T, h2 bool, bound map[spec.FQN]Bound, more ...string)
 			error) {
 			return authority.Leaf(h.ServerName)
 		}}}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	go func() { _ = origin.ServeTLS(l, "", "") }()
 	t.Cleanup(func() { _ = origin.Close() })
 	w := newWorldWith(t, h2, func(cfg *Config) {
@@ -120,25 +119,21 @@ func (l *ledger) mixed() []string {
 
 func credentialOf(t *testing.T, username, secret string) vault.Credential {
 	t.Helper()
-	s, err := vault.NewSecret([]byte(secret))
-	must(t, err)
+	s := must.Get(vault.NewSecret([]byte(secret)))(t)
 	return vault.Credential{Kind: "bearer", Username: username, Secret: s}
 }
 
 // bind grants the test's connector and more, with these credentials.
 func (w *world) bind(bound map[spec.FQN]Bound, more ...string) {
 	w.t.Helper()
-	connector, err := spec.Load([]byte(testManifest), []byte(testSpec))
-	must(w.t, err)
+	connector := must.Get(spec.Load([]byte(testManifest), []byte(testSpec)))(w.t)
 	all := []*spec.Connector{connector}
 	for _, description := range more {
 		manifest := strings.ReplaceAll(testManifest, "acme/tracker", "acme/second")
-		c, err := spec.Load([]byte(manifest), []byte(description))
-		must(w.t, err)
+		c := must.Get(spec.Load([]byte(manifest), []byte(description)))(w.t)
 		all = append(all, c)
 	}
-	index, err := spec.NewIndex(all)
-	must(w.t, err)
+	index := must.Get(spec.NewIndex(all))(w.t)
 	var credentials []scrub.Credential
 	for _, b := range bound {
 		credentials = append(credentials, scrub.Credential{Secret: []byte(b.Credential.Secret.Reveal())})
@@ -198,10 +193,9 @@ func TestAStreamKeepsItsConnectionAndItsCredential(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, led := keepLedger(t, h2, tracker(t, oldSecret))
 			res, err := w.client.Get("https://api.good.example/v1/items/stream")
-			must(t, err)
+			must.Do(t, err)
 			defer res.Body.Close()
-			_, err = io.ReadFull(res.Body, make([]byte, len("first\n")))
-			must(t, err)
+			must.Get(io.ReadFull(res.Body, make([]byte, len("first\n"))))(t)
 			w.bind(tracker(t, newSecret))
 			w.do("GET", "https://api.good.example/v1/items", "")
 			if mixed := led.mixed(); mixed != nil {

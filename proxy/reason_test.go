@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // documented is what a row of docs/errors.md states about a reason.
@@ -20,8 +22,7 @@ type documented struct {
 // reasons, without those that only commands print.
 func documentedReasons(t *testing.T) map[Reason]documented {
 	t.Helper()
-	manual, err := os.ReadFile("../docs/errors.md")
-	must(t, err)
+	manual := must.Get(os.ReadFile("../docs/errors.md"))(t)
 	all, _, _ := strings.Cut(string(manual), retriesSection)
 	rows := map[Reason]documented{}
 	quoted := regexp.MustCompile("`(\\w+)`")
@@ -67,8 +68,7 @@ const retriesSection = "\n## Which clients try again\n"
 
 // e2e/retries tries the rest of the table.
 func TestTheManualSaysOfEachReasonWhoTriesAgain(t *testing.T) {
-	manual, err := os.ReadFile("../docs/errors.md")
-	must(t, err)
+	manual := must.Get(os.ReadFile("../docs/errors.md"))(t)
 	_, section, _ := strings.Cut(string(manual), retriesSection)
 	section, _, _ = strings.Cut(section, "\n## ")
 	row := regexp.MustCompile(`(?m)^\| (\d+) \| (yes|no) \| ([^|]*) \|`)
@@ -111,8 +111,7 @@ func TestWhatLastsIsNoServerError(t *testing.T) {
 // Every constant of the type is in the table: one that is not would read as an
 // internal error.
 func TestEveryReasonHasAMeaning(t *testing.T) {
-	source, err := os.ReadFile("reason.go")
-	must(t, err)
+	source := must.Get(os.ReadFile("reason.go"))(t)
 	declared := regexp.MustCompile(`(?m)^\t[rR]eason\w+\s+Reason = "(\w+)"`).FindAllStringSubmatch(string(source), -1)
 	for _, m := range declared {
 		if _, ok := meanings[Reason(m[1])]; !ok {

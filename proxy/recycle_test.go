@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"reflect"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // recycled makes an exchange with w's origin, and returns its response's body,
@@ -24,7 +26,7 @@ func TestARecycledExchangeIsEmpty(t *testing.T) {
 	w := newWorld(t, hello)
 	w.plane.exchanges.poison = false
 	body, x := recycled(t, w, &w.plane.exchanges)
-	must(t, body.Close())
+	must.Do(t, body.Close())
 	want := &Exchange{kept: x.kept}
 	if !reflect.DeepEqual(x, want) {
 		t.Errorf("it has %+v", x)
@@ -39,14 +41,14 @@ func TestARecycledExchangeIsEmpty(t *testing.T) {
 func TestALateCallFindsNoExchange(t *testing.T) {
 	w := newWorld(t, hello)
 	body, x := recycled(t, w, &w.plane.exchanges)
-	must(t, body.Close())
+	must.Do(t, body.Close())
 	if x.p != nil || x.kept != nil {
 		t.Error("an exchange that has ended is not overwritten")
 	}
 	if _, err := body.Read(make([]byte, 1)); !errors.Is(err, http.ErrBodyReadAfterClose) {
 		t.Errorf("a late Read returns %v", err)
 	}
-	must(t, body.Close())
+	must.Do(t, body.Close())
 }
 
 // A relay outlives the body of the response that began it.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A refusal that waits for its answer is a timer and a goroutine: the head that
@@ -25,7 +26,7 @@ func TestADelayedDenialHoldsNoHead(t *testing.T) {
 	w.plane.denialRate.Reserve()
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://other.example/"+strings.Repeat("x", 4000), nil)
-	must(t, err)
+	must.Do(t, err)
 	r.RequestURI = r.URL.RequestURI()
 	r.Header.Set("X-Long", strings.Repeat("0123456789", 5000))
 	refused := make(chan *http.Response)
@@ -81,12 +82,11 @@ func (w *world) refusedSlowly(h2 bool, size int) {
 	if !h2 {
 		conn := w.tunnel("api.good.example")
 		w.t.Cleanup(func() { _ = conn.Close() })
-		_, err := io.WriteString(conn, "GET /nothing HTTP/1.1\r\nHost: api.good.example\r\nX-Long: "+long+"\r\n\r\n")
-		must(w.t, err)
+		must.Get(io.WriteString(conn, "GET /nothing HTTP/1.1\r\nHost: api.good.example\r\nX-Long: "+long+"\r\n\r\n"))(w.t)
 		return
 	}
 	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, "https://api.good.example/nothing", http.NoBody)
-	must(w.t, err)
+	must.Do(w.t, err)
 	r.Header.Set("X-Long", long)
 	var asked sync.WaitGroup
 	client := w.h2client()
@@ -110,11 +110,10 @@ func TestDenialsBeyondThoseThatMayWaitEndTheConnection(t *testing.T) {
 	t.Run("HTTP/1.1 in a tunnel", func(t *testing.T) {
 		conn := w.tunnel("api.good.example")
 		defer conn.Close()
-		_, err := io.WriteString(conn, "GET /nothing HTTP/1.1\r\nHost: api.good.example\r\n\r\n")
-		must(t, err)
+		must.Get(io.WriteString(conn, "GET /nothing HTTP/1.1\r\nHost: api.good.example\r\n\r\n"))(t)
 		br := bufio.NewReader(conn)
 		res, err := http.ReadResponse(br, nil)
-		must(t, err)
+		must.Do(t, err)
 		body, _ := io.ReadAll(res.Body)
 		if _, why := reason(t, string(body)); res.StatusCode != 403 || why != "operation_not_matched" || !res.Close {
 			t.Errorf("got %d %s, Connection: close is %t", res.StatusCode, why, res.Close)
@@ -153,13 +152,11 @@ func TestAResponseIsNotReadAheadOfItsClient(t *testing.T) {
 			}
 		})
 		ctx, cancel := context.WithCancel(t.Context())
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://api.good.example/v1/items", nil)
-		must(t, err)
+		r := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, "https://api.good.example/v1/items", nil))(t)
 		// One byte a window: what an HTTP/2 client of net/http's allows is 4 MiB.
 		tr := w.h2client().Transport.(*http.Transport)
 		tr.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10, MaxReceiveBufferPerConnection: 64 << 10}
-		res, err := tr.RoundTrip(r)
-		must(t, err)
+		res := must.Get(tr.RoundTrip(r))(t)
 		before := int64(-1)
 		for now := sent.Load(); now != before; now = sent.Load() { // until it stands still
 			before = now
@@ -195,8 +192,7 @@ func TestAnExchangeThatIsShedIsRecordedAsSuch(t *testing.T) {
 	for range 12 {
 		conn := w.tunnel("api.good.example")
 		defer conn.Close()
-		_, err := io.WriteString(conn, "GET /v1/echo HTTP/1.1\r\nHost: api.good.example\r\n\r\n")
-		must(t, err)
+		must.Get(io.WriteString(conn, "GET /v1/echo HTTP/1.1\r\nHost: api.good.example\r\n\r\n"))(t)
 	}
 	isShed := func(row audit.Row) bool { return Reason(row.Reason) == ReasonMemory }
 	rows := w.untilRows(func(rows []audit.Row) bool { return slices.ContainsFunc(rows, isShed) })

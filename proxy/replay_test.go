@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // dying is an origin that answers the first request of a connection, reads
@@ -25,7 +26,7 @@ func newDying(t *testing.T, authority *ca.Session) *dying {
 	t.Helper()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12,
 		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return authority.Leaf(h.ServerName) }})
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	d := &dying{addr: netip.MustParseAddrPort(l.Addr().String())}
 	go func() {
@@ -62,8 +63,7 @@ func (d *dying) serve(conn net.Conn) {
 }
 
 func TestARequestReachesAnUpstreamThatDiesAtMostOnceUnlessIdempotent(t *testing.T) {
-	authority, err := ca.NewSession(ca.Options{Session: "dying"})
-	must(t, err)
+	authority := must.Get(ca.NewSession(ca.Options{Session: "dying"}))(t)
 	for name, c := range map[string]struct {
 		method, path, body string
 		header             []string

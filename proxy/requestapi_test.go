@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -35,21 +36,19 @@ func (w *world) boundary(c carried) (int, string) {
 	text, err := json.Marshal(map[string]any{"connector_fqn": "github://acme/calls", "tool": "calls",
 		"operation": c.operation, "method": c.method, "upstream_url": c.url, "headers": fields,
 		"body_base64": base64.StdEncoding.EncodeToString([]byte(c.body))})
-	must(w.t, err)
+	must.Do(w.t, err)
 	return w.post(requestsPath, string(text))
 }
 
 func (w *world) post(path, body string) (int, string) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, "http://"+w.addr+path, strings.NewReader(body))
-	must(w.t, err)
+	must.Do(w.t, err)
 	req.Header.Set("Authorization", "Bearer "+testToken)
 	req.Close = true
-	res, err := http.DefaultTransport.RoundTrip(req)
-	must(w.t, err)
+	res := must.Get(http.DefaultTransport.RoundTrip(req))(w.t)
 	defer res.Body.Close()
-	got, err := io.ReadAll(res.Body)
-	must(w.t, err)
+	got := must.Get(io.ReadAll(res.Body))(w.t)
 	return res.StatusCode, string(got)
 }
 
@@ -74,20 +73,18 @@ func (w *world) onWire(c carried) (int, string) {
 	} else {
 		var err error
 		conn, err = net.Dial("tcp", w.addr)
-		must(w.t, err)
+		must.Do(w.t, err)
 		target = c.url
 		lines = append(lines, "Proxy-Authorization: Basic "+base64.StdEncoding.EncodeToString([]byte("x:"+testToken)))
 	}
 	defer conn.Close()
-	must(w.t, conn.SetDeadline(time.Now().Add(testPatience)))
+	must.Do(w.t, conn.SetDeadline(time.Now().Add(testPatience)))
 	_, err := io.WriteString(conn, c.method+" "+target+" HTTP/1.1\r\n"+strings.Join(lines, "\r\n")+
 		"\r\nConnection: close\r\n\r\n"+c.body)
-	must(w.t, err)
-	res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: c.method})
-	must(w.t, err)
+	must.Do(w.t, err)
+	res := must.Get(http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: c.method}))(w.t)
 	defer res.Body.Close()
-	got, err := io.ReadAll(res.Body)
-	must(w.t, err)
+	got := must.Get(io.ReadAll(res.Body))(w.t)
 	return res.StatusCode, string(got)
 }
 
@@ -278,11 +275,9 @@ func TestARequestIsTheOperationThatItNames(t *testing.T) {
 		t.Errorf("the upstream got %d requests", n)
 	}
 	for _, method := range []string{"GET", "PUT"} {
-		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+w.addr+requestsPath, nil)
-		must(t, err)
+		req := must.Get(http.NewRequestWithContext(t.Context(), method, "http://"+w.addr+requestsPath, nil))(t)
 		req.Header.Set("Authorization", "Bearer "+testToken)
-		res, err := http.DefaultTransport.RoundTrip(req)
-		must(t, err)
+		res := must.Get(http.DefaultTransport.RoundTrip(req))(t)
 		_ = res.Body.Close()
 		if res.StatusCode != 405 {
 			t.Errorf("%s: %d", method, res.StatusCode)
@@ -296,9 +291,8 @@ func TestACarriedRequestStaysOneOfHTTP(t *testing.T) {
 	c, err := spec.Load([]byte(callsManifest), []byte(strings.Replace(callsSpec, `"credential":"bearer",
    "inputs":[{"name":"id"`, `"credential":"bearer","upgrade":"websocket",
    "inputs":[{"name":"id"`, 1)))
-	must(t, err)
-	index, err := spec.NewIndex([]*spec.Connector{c})
-	must(t, err)
+	must.Do(t, err)
+	index := must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
 	old := w.plane.grants.Load()
 	w.plane.SetGrants(&Grants{Index: index, Scrub: old.Scrub, Bound: old.Bound})
 	status, body := w.boundary(carried{"get", "GET", "https://api.good.example/v1/things/7", []string{"Upgrade: websocket",

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // unaccepted are fields that servers, frameworks and other proxies grant,
@@ -138,10 +139,9 @@ func TestAWebSocketsHandshakeTakesNoOtherFields(t *testing.T) {
 	defer conn.Close()
 	_, err := io.WriteString(conn, strings.Replace(handshake, "\r\n\r\n",
 		"\r\nOrigin: CANARY\r\nSudo: CANARY\r\nCookie: CANARY\r\nAcme-One: 1\r\nUser-Agent: u\r\n\r\n", 1))
-	must(t, err)
+	must.Do(t, err)
 	buf := make([]byte, 12)
-	_, err = io.ReadFull(conn, buf)
-	must(t, err)
+	must.Get(io.ReadFull(conn, buf))(t)
 	if string(buf) != "HTTP/1.1 101" {
 		t.Fatalf("got %q", buf)
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // upstreamWays are the ways in which a request can reach an upstream over
@@ -168,7 +169,7 @@ func TestAnHTTP2ResponseIsFramedByHTTP2Alone(t *testing.T) {
 func readHeads(t *testing.T, path string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	must(t, err)
+	must.Do(t, err)
 	heads := map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		name, quoted, ok := strings.Cut(strings.TrimSpace(line), ": ")
@@ -176,7 +177,7 @@ func readHeads(t *testing.T, path string) map[string]string {
 			continue
 		}
 		heads[name], err = strconv.Unquote(quoted)
-		must(t, err)
+		must.Do(t, err)
 	}
 	return heads
 }

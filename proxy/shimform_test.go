@@ -14,13 +14,14 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // asked returns a request of a command for an operation.
 func (w *world) asked(ctx context.Context, form, token, body string) *http.Request {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+w.addr+operationsPath, strings.NewReader(body))
-	must(w.t, err)
+	must.Do(w.t, err)
 	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Accept", form)
 	req.Close = true
@@ -30,11 +31,9 @@ func (w *world) asked(ctx context.Context, form, token, body string) *http.Reque
 // shim runs an operation as a command does, and returns the words of the first line and what follows.
 func (w *world) shim(form, token, body string) (head []string, rest string, res *http.Response) {
 	w.t.Helper()
-	res, err := http.DefaultTransport.RoundTrip(w.asked(w.t.Context(), form, token, body))
-	must(w.t, err)
+	res = must.Get(http.DefaultTransport.RoundTrip(w.asked(w.t.Context(), form, token, body)))(w.t)
 	defer res.Body.Close()
-	got, err := io.ReadAll(res.Body)
-	must(w.t, err)
+	got := must.Get(io.ReadAll(res.Body))(w.t)
 	first, rest, ok := strings.Cut(string(got), "\n")
 	head = strings.Split(first, " ")
 	if !ok || len(head) != 4 || res.StatusCode != 200 || res.Header.Get("Content-Type") != form {
@@ -122,8 +121,7 @@ func TestTheFormForAShellIsAskedForExactly(t *testing.T) {
 	w := newCalls(t, func(*Config) {}, hello)
 	for _, accept := range []string{"*/*", formShim + ", */*", formShim + ";q=1", strings.ToUpper(formShim), " "} {
 		req := w.asked(t.Context(), accept, testToken, invocation("drop", `{"id":"7"}`))
-		res, err := http.DefaultTransport.RoundTrip(req)
-		must(t, err)
+		res := must.Get(http.DefaultTransport.RoundTrip(req))(t)
 		_ = res.Body.Close()
 		if res.StatusCode != 403 || res.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("%q: %d %s", accept, res.StatusCode, res.Header.Get("Content-Type"))
@@ -131,8 +129,7 @@ func TestTheFormForAShellIsAskedForExactly(t *testing.T) {
 	}
 	req := w.asked(t.Context(), formShim, testToken, "")
 	req.URL.Path = "/v1/audit"
-	res, err := http.DefaultTransport.RoundTrip(req)
-	must(t, err)
+	res := must.Get(http.DefaultTransport.RoundTrip(req))(t)
 	_ = res.Body.Close()
 	if res.StatusCode != 403 {
 		t.Errorf("another endpoint responds with %d", res.StatusCode)
@@ -198,7 +195,7 @@ func TestAShellsResponseStreams(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	res, err := http.DefaultTransport.RoundTrip(w.asked(ctx, formShim, testToken, invocation("get", `{"id":"7"}`)))
-	must(t, err)
+	must.Do(t, err)
 	defer res.Body.Close()
 	next := func(want string) {
 		got := make([]byte, len(want))

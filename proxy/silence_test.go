@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // redirected serves w's plane behind a socket of a gateway, and returns a
@@ -23,8 +24,7 @@ import (
 func (w *world) redirected() (open func(target string) net.Conn, end func()) {
 	w.t.Helper()
 	path := filepath.Join(w.t.TempDir(), "redirect.sock")
-	l, err := net.Listen("unix", path)
-	must(w.t, err)
+	l := must.Get(net.Listen("unix", path))(w.t)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
 	seen := &seenListener{Listener: l}
@@ -33,13 +33,11 @@ func (w *world) redirected() (open func(target string) net.Conn, end func()) {
 	end = sync.OnceFunc(func() { cancel(); <-served })
 	w.t.Cleanup(end)
 	return func(target string) net.Conn {
-		raw, err := net.Dial("unix", path)
-		must(w.t, err)
+		raw := must.Get(net.Dial("unix", path))(w.t)
 		c := &sentConn{Conn: raw}
 		_ = c.SetDeadline(time.Now().Add(testPatience))
 		fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target)
-		res, err := http.ReadResponse(bufio.NewReaderSize(c, 1), &http.Request{Method: http.MethodConnect})
-		must(w.t, err)
+		res := must.Get(http.ReadResponse(bufio.NewReaderSize(c, 1), &http.Request{Method: http.MethodConnect}))(w.t)
 		if res.StatusCode != 200 {
 			w.t.Fatalf("CONNECT %s: %d", target, res.StatusCode)
 		}
@@ -55,7 +53,7 @@ func TestARedirectedConnectionThatAsksForNothingHasARow(t *testing.T) {
 	handshake := func(c net.Conn, protocol string) {
 		s := tls.Client(c, &tls.Config{ServerName: "api.good.example", RootCAs: roots, MinVersion: tls.VersionTLS12,
 			NextProtos: []string{protocol}})
-		must(t, s.Handshake())
+		must.Do(t, s.Handshake())
 		_ = s.Close()
 	}
 	for i, c := range []struct {

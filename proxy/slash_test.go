@@ -3,6 +3,7 @@ package proxy
 import (
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -15,9 +16,8 @@ func TestADeclaredEscapedSlashPassesAsItIs(t *testing.T) {
 	   "escaped_slash": true},
 	  {"name": "b", "method": "GET", "path": "/b/{ref}", "hosts": ["h.test"], "credential": "bearer"},
 	  {"name": "c", "method": "GET", "hosts": ["other.test"]}]}]}`))
-	must(t, err)
-	ix, err := spec.NewIndex([]*spec.Connector{c})
-	must(t, err)
+	must.Do(t, err)
+	ix := must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
 	for path, want := range map[string]Reason{
 		"/a/feature%2Fx/end": "", "/a/feature%2fx/end": "", "/a/x/end": "", "/a/%C3%A4%2Fx/end": "", "/a/x%2Fy/end?q=1": "",
 		"/b/feature%2Fx": ReasonMalformed, "/a%2Fx/end": ReasonMalformed, "/a/x%2F..%2Fy/end": ReasonMalformed,

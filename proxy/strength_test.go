@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // link is one certificate of a chain that a test makes.
@@ -45,9 +46,9 @@ func chainOf(t *testing.T, links ...link) (tls.Certificate, *x509.Certificate) {
 			issuer, issuerKey = template, l.key
 		}
 		der, err := x509.CreateCertificate(rand.Reader, template, issuer, l.key.Public(), issuerKey)
-		must(t, err)
+		must.Do(t, err)
 		issuer, err = x509.ParseCertificate(der)
-		must(t, err)
+		must.Do(t, err)
 		if issuerKey = l.key; root == nil {
 			root = issuer
 			continue
@@ -73,7 +74,7 @@ func patched(t *testing.T, chain tls.Certificate, from, to []byte) tls.Certifica
 func presenting(t *testing.T, root *x509.Certificate, cfg *tls.Config) (*world, *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	var sent atomic.Int64
 	go func() {
@@ -100,15 +101,13 @@ func presenting(t *testing.T, root *x509.Certificate, cfg *tls.Config) (*world, 
 
 func rsaKey(t *testing.T, bits int) crypto.Signer {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, bits)
-	must(t, err)
+	key := must.Get(rsa.GenerateKey(rand.Reader, bits))(t)
 	return key
 }
 
 func ecKey(t *testing.T, curve elliptic.Curve) crypto.Signer {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(curve, rand.Reader)
-	must(t, err)
+	key := must.Get(ecdsa.GenerateKey(curve, rand.Reader))(t)
 	return key
 }
 

@@ -12,19 +12,18 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // pinned dials through a tunnel that the plane does not decrypt.
 func (w *world) pinned(host, sni string) (*tls.Conn, error) {
 	w.t.Helper()
-	conn, err := net.Dial("tcp", w.addr)
-	must(w.t, err)
+	conn := must.Get(net.Dial("tcp", w.addr))(w.t)
 	w.t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(testPatience))
 	fmt.Fprintf(conn, "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\nProxy-Authorization: Basic %s\r\n\r\n", host, host,
 		base64.StdEncoding.EncodeToString([]byte("x:"+testToken)))
-	res, err := http.ReadResponse(bufio.NewReaderSize(conn, 1), &http.Request{Method: http.MethodConnect})
-	must(w.t, err)
+	res := must.Get(http.ReadResponse(bufio.NewReaderSize(conn, 1), &http.Request{Method: http.MethodConnect}))(w.t)
 	if res.StatusCode != 200 {
 		w.t.Fatalf("CONNECT %s: %d", host, res.StatusCode)
 	}
@@ -34,11 +33,9 @@ func (w *world) pinned(host, sni string) (*tls.Conn, error) {
 
 func TestATunnelHostIsNotDecryptedAndIsWrittenDown(t *testing.T) {
 	w := newWorldWith(t, false, func(c *Config) { c.TLSPassthrough = []string{"other.example:443"} }, hello)
-	secure, err := w.pinned("other.example", "other.example") // only the origin's own root is trusted
-	must(t, err)
+	secure := must.Get(w.pinned("other.example", "other.example"))(t) // only the origin's own root is trusted
 	fmt.Fprintf(secure, "GET /v1/items HTTP/1.1\r\nHost: other.example\r\nConnection: close\r\n\r\n")
-	res, err := http.ReadResponse(bufio.NewReader(secure), nil)
-	must(t, err)
+	res := must.Get(http.ReadResponse(bufio.NewReader(secure), nil))(t)
 	body, err := io.ReadAll(res.Body)
 	if string(body) != "hello" || err != nil {
 		t.Errorf("got %q, %v", body, err)

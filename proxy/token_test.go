@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A connector's command sends no token to a sealed listener, and elsewhere that of a proxy. Nothing else may do so.
@@ -52,8 +53,7 @@ func TestOnlyACommandNeedsNoBearer(t *testing.T) {
 
 // sealed serves w's plane at a listener that is sealed, and returns its address.
 func (w *world) sealed() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(w.t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(w.t)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
 	go func() { defer close(served); _ = w.serve(ctx, l, true, false) }()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // BenchmarkTunnel is a new tunnel for one credentialed GET: CONNECT, a handshake
@@ -25,14 +26,13 @@ func BenchmarkTunnel(b *testing.B) {
 }
 
 func BenchmarkHandshake(b *testing.B) {
-	authority, err := ca.NewSession(ca.Options{Session: "handshake"})
-	must(b, err)
+	authority := must.Get(ca.NewSession(ca.Options{Session: "handshake"}))(b)
 	trusted := x509.NewCertPool()
 	trusted.AddCert(authority.Root())
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return authority.Leaf(h.ServerName) }}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(b, err)
+	must.Do(b, err)
 	defer l.Close()
 	go func() {
 		for {
@@ -57,18 +57,15 @@ func benchmarkTunnel(b *testing.B, addr string, trusted *x509.CertPool) {
 	connect := fmt.Appendf(nil, "CONNECT api.good.example:443 HTTP/1.1\r\nHost: api.good.example:443\r\n"+
 		"Proxy-Authorization: Basic %s\r\n\r\n", base64.StdEncoding.EncodeToString([]byte("x:"+testToken)))
 	once := func() {
-		conn, err := net.Dial("tcp", addr)
-		must(b, err)
+		conn := must.Get(net.Dial("tcp", addr))(b)
 		defer conn.Close()
-		_, err = conn.Write(connect)
-		must(b, err)
+		must.Get(conn.Write(connect))(b)
 		buf := make([]byte, 512)
-		n, err := conn.Read(buf)
-		must(b, err)
+		n := must.Get(conn.Read(buf))(b)
 		if !bytes.HasPrefix(buf[:n], []byte("HTTP/1.1 200 ")) || !bytes.HasSuffix(buf[:n], []byte("\r\n\r\n")) {
 			b.Fatalf("CONNECT was answered with %q", buf[:n])
 		}
-		must(b, plainHeads.exchange(tls.Client(conn, cfg), 1))
+		must.Do(b, plainHeads.exchange(tls.Client(conn, cfg), 1))
 	}
 	once()
 	b.ReportAllocs()

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/fair"
 	"github.com/ALRubinger/aileron/proxy/modify"
 )
@@ -26,7 +27,7 @@ func (w *world) occupy() (release func()) {
 	w.t.Helper()
 	var s fair.Stream
 	s.Reset(w.plane.Turns(), context.Background())
-	must(w.t, s.Begin(0))
+	must.Do(w.t, s.Begin(0))
 	return s.End
 }
 
@@ -102,7 +103,7 @@ func TestAClientThatLeavesWaitsForNoTurn(t *testing.T) {
 	release := w.occupy()
 	ctx, cancel := context.WithCancel(t.Context())
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://api.good.example/v1/items", nil)
-	must(t, err)
+	must.Do(t, err)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/modify"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -59,11 +60,9 @@ func (w *world) websocket() (*tls.Conn, *bufio.Reader, *http.Response) {
 	w.t.Helper()
 	conn := w.tunnel("api.good.example")
 	w.t.Cleanup(func() { _ = conn.Close() })
-	_, err := io.WriteString(conn, handshake)
-	must(w.t, err)
+	must.Get(io.WriteString(conn, handshake))(w.t)
 	br := bufio.NewReader(conn)
-	res, err := http.ReadResponse(br, nil)
-	must(w.t, err)
+	res := must.Get(http.ReadResponse(br, nil))(w.t)
 	return conn, br, res
 }
 
@@ -73,8 +72,7 @@ func sendText(t *testing.T, conn io.Writer, text string) {
 	for i := range len(text) {
 		frame = append(frame, text[i]^byte(1+i%4))
 	}
-	_, err := conn.Write(frame)
-	must(t, err)
+	must.Get(conn.Write(frame))(t)
 }
 
 // message reads one message, pieces put together, or "close N".
@@ -87,8 +85,7 @@ func readMessage(t *testing.T, br *bufio.Reader) string {
 			return "closed"
 		}
 		payload := make([]byte, h[1])
-		_, err := io.ReadFull(br, payload)
-		must(t, err)
+		must.Get(io.ReadFull(br, payload))(t)
 		if h[0]&0x0f == 8 {
 			return fmt.Sprintf("close %d", int(payload[0])<<8|int(payload[1]))
 		}
@@ -188,10 +185,8 @@ func TestAnUnaskedUpgradeIsNotRelayed(t *testing.T) {
 			request = "GET /v1/items HTTP/1.1\r\nHost: api.good.example\r\nConnection: close\r\n\r\n"
 		}
 		conn := w.tunnel("api.good.example")
-		_, err := io.WriteString(conn, request)
-		must(t, err)
-		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		must(t, err)
+		must.Get(io.WriteString(conn, request))(t)
+		res := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 		body, _ := io.ReadAll(res.Body)
 		if class, why := reason(t, string(body)); res.StatusCode != 406 || class != "response_unsafe" || why != ReasonSwitch {
 			t.Errorf("%s: got %d %s", path, res.StatusCode, body)

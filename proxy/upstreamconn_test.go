@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // spoken is an origin whose responses a test writes. It counts its connections.
@@ -30,11 +31,10 @@ type spoken struct {
 // request to path.
 func speak(t *testing.T, set func(*Config), say func(conn net.Conn, path string)) (*world, *spoken) {
 	t.Helper()
-	authority, err := ca.NewSession(ca.Options{Session: "spoken"})
-	must(t, err)
+	authority := must.Get(ca.NewSession(ca.Options{Session: "spoken"}))(t)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12,
 		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return authority.Leaf(h.ServerName) }})
-	must(t, err)
+	must.Do(t, err)
 	s := &spoken{gone: make(chan struct{}, 64)}
 	var group sync.WaitGroup
 	group.Go(func() {
@@ -108,10 +108,8 @@ func TestAnUpstreamThatClosesEndsNoConnectionOfItsClient(t *testing.T) {
 			ctx := httptrace.WithClientTrace(t.Context(), trace)
 			get := func(path string) *http.Response {
 				t.Helper()
-				r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://api.good.example"+path, http.NoBody)
-				must(t, err)
-				res, err := client.Do(r)
-				must(t, err)
+				r := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, "https://api.good.example"+path, http.NoBody))(t)
+				res := must.Get(client.Do(r))(t)
 				return res
 			}
 			long := get("/v1/items/long")
@@ -135,10 +133,9 @@ func TestAnUpstreamThatClosesEndsNoConnectionOfItsClient(t *testing.T) {
 			defer conn.Close()
 			br := bufio.NewReader(conn)
 			for range 3 {
-				_, err := io.WriteString(conn, "GET /v1/items HTTP/1.1\r\nHost: api.good.example\r\n\r\n")
-				must(t, err)
+				must.Get(io.WriteString(conn, "GET /v1/items HTTP/1.1\r\nHost: api.good.example\r\n\r\n"))(t)
 				res, err := http.ReadResponse(br, nil)
-				must(t, err)
+				must.Do(t, err)
 				if body, err := io.ReadAll(res.Body); string(body) != "ok" || err != nil || res.Close {
 					t.Errorf("over HTTP/1.1: got %q, %v, Connection: close is %t", body, err, res.Close)
 				}
@@ -152,13 +149,10 @@ func TestAClientThatLeavesClosesItsUpstreamConnection(t *testing.T) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nsome")
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://api.good.example/v1/items/1", nil)
-	must(t, err)
-	res, err := w.client.Do(req)
-	must(t, err)
+	req := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, "https://api.good.example/v1/items/1", nil))(t)
+	res := must.Get(w.client.Do(req))(t)
 	defer res.Body.Close()
-	_, err = io.ReadFull(res.Body, make([]byte, 4))
-	must(t, err)
+	must.Get(io.ReadFull(res.Body, make([]byte, 4)))(t)
 	cancel()
 	s.ends(t)
 }
@@ -193,11 +187,10 @@ func TestAResponseStreamsBesideItsRequest(t *testing.T) {
 	})
 	w := newWorldWith(t, false, set, nil)
 	in, out := io.Pipe()
-	req, err := http.NewRequestWithContext(t.Context(), "POST", "https://api.good.example/v1/items", in)
-	must(t, err)
+	req := must.Get(http.NewRequestWithContext(t.Context(), "POST", "https://api.good.example/v1/items", in))(t)
 	go func() { _, _ = io.WriteString(out, "one") }()
 	res, err := w.client.Do(req)
-	must(t, err)
+	must.Do(t, err)
 	defer res.Body.Close()
 	for _, part := range []string{"one", "two", "three"} {
 		got := make([]byte, len(part))
@@ -234,7 +227,7 @@ func TestAClientThatBreaksOffItsBodyClosesItsUpstreamConnection(t *testing.T) {
 	w, s := speak(t, plainly, func(net.Conn, string) {})
 	conn := w.tunnel("api.good.example")
 	_, err := io.WriteString(conn, "POST /v1/items HTTP/1.1\r\nHost: api.good.example\r\nContent-Length: 1000\r\n\r\nhalf")
-	must(t, err)
+	must.Do(t, err)
 	w.eventually(func() bool { return s.conns.Load() == 1 })
 	_ = conn.Close()
 	s.ends(t)

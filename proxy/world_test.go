@@ -22,6 +22,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/rowschema"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/proxy/upstream"
@@ -127,7 +128,7 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 		w.answer(rw, r)
 	}))
 	authority, err := ca.NewSession(ca.Options{Session: "origin"})
-	must(t, err)
+	must.Do(t, err)
 	origin.TLS = &tls.Config{MinVersion: tls.VersionTLS12,
 		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return authority.Leaf(h.ServerName) }}
 	plain := httptest.NewServer(origin.Config.Handler)
@@ -140,9 +141,9 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 	w.originRoots = roots
 
 	w.ca, err = ca.NewSession(ca.Options{Session: "test"})
-	must(t, err)
+	must.Do(t, err)
 	w.log, err = audit.Open(filepath.Join(t.TempDir(), "audit.db"), audit.Options{Session: "01SESSION"})
-	must(t, err)
+	must.Do(t, err)
 	at := netip.MustParseAddrPort(origin.Listener.Addr().String())
 	// No time-out of the plane's is to end what a test waits for, unless it is what the test is about.
 	const never = time.Hour
@@ -159,20 +160,16 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 	_, measured := t.(*testing.B)
 	cfg.Poison = !measured // the stories run on recycled exchanges
 	w.plane, err = New(cfg)
-	must(t, err)
+	must.Do(t, err)
 	w.serve = NewFront(w.plane)
-	connector, err := spec.Load([]byte(testManifest), []byte(testSpec))
-	must(t, err)
-	index, err := spec.NewIndex([]*spec.Connector{connector})
-	must(t, err)
-	secret, err := vault.NewSecret([]byte(testSecret))
-	must(t, err)
+	connector := must.Get(spec.Load([]byte(testManifest), []byte(testSpec)))(t)
+	index := must.Get(spec.NewIndex([]*spec.Connector{connector}))(t)
+	secret := must.Get(vault.NewSecret([]byte(testSecret)))(t)
 	w.plane.SetGrants(&Grants{Index: index, Scrub: scrub.NewSet([]scrub.Credential{{Secret: []byte(testSecret)}}),
 		Bound: map[spec.FQN]Bound{"github://acme/tracker": {Binding: "bearer/tracker/test",
 			Credential: vault.Credential{Kind: "bearer", Secret: secret}}}})
 
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	w.addr = l.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
@@ -193,16 +190,9 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 		if !measured {
 			rowschema.Log(t, w.log)
 		}
-		must(t, w.log.Close())
+		must.Do(t, w.log.Close())
 	})
 	return w
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (w *world) do(method, target, body string, header ...string) (*http.Response, string) {
@@ -211,23 +201,19 @@ func (w *world) do(method, target, body string, header ...string) (*http.Respons
 	if body != "" {
 		from = strings.NewReader(body)
 	}
-	req, err := http.NewRequestWithContext(w.t.Context(), method, target, from)
-	must(w.t, err)
+	req := must.Get(http.NewRequestWithContext(w.t.Context(), method, target, from))(w.t)
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Add(header[i], header[i+1])
 	}
-	res, err := w.client.Do(req)
-	must(w.t, err)
+	res := must.Get(w.client.Do(req))(w.t)
 	defer res.Body.Close()
-	got, err := io.ReadAll(res.Body)
-	must(w.t, err)
+	got := must.Get(io.ReadAll(res.Body))(w.t)
 	return res, string(got)
 }
 
 func (w *world) rows() []audit.Row {
 	w.t.Helper()
-	rows, err := w.log.List(context.Background(), audit.Filter{})
-	must(w.t, err)
+	rows := must.Get(w.log.List(context.Background(), audit.Filter{}))(w.t)
 	return rows
 }
 
@@ -267,7 +253,7 @@ func (w *world) tunnelOf(host, protocol string) *tls.Conn {
 	trusted.AddCert(w.ca.Root())
 	secure := tls.Client(conn, &tls.Config{ServerName: host, RootCAs: trusted, MinVersion: tls.VersionTLS12,
 		NextProtos: []string{protocol}})
-	must(w.t, secure.Handshake())
+	must.Do(w.t, secure.Handshake())
 	return secure
 }
 
@@ -281,14 +267,12 @@ func (w *world) trusted() *x509.CertPool {
 // connect opens a tunnel.
 func (w *world) connect(host string) net.Conn {
 	w.t.Helper()
-	raw, err := net.Dial("tcp", w.addr)
-	must(w.t, err)
+	raw := must.Get(net.Dial("tcp", w.addr))(w.t)
 	conn := &sentConn{Conn: raw}
 	_ = conn.SetDeadline(time.Now().Add(testPatience))
 	fmt.Fprintf(conn, "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\nProxy-Authorization: Basic %s\r\n\r\n", host, host,
 		base64.StdEncoding.EncodeToString([]byte("x:"+testToken)))
-	res, err := http.ReadResponse(bufio.NewReaderSize(conn, 1), &http.Request{Method: http.MethodConnect})
-	must(w.t, err)
+	res := must.Get(http.ReadResponse(bufio.NewReaderSize(conn, 1), &http.Request{Method: http.MethodConnect}))(w.t)
 	if res.StatusCode != 200 {
 		w.t.Fatalf("CONNECT %s: %d", host, res.StatusCode)
 	}
@@ -345,8 +329,7 @@ func (w *world) untilRows(f func([]audit.Row) bool) []audit.Row {
 func (w *world) say(request string) *http.Response {
 	w.t.Helper()
 	c := w.sends(request)
-	res, err := http.ReadResponse(bufio.NewReader(c), nil)
-	must(w.t, err)
+	res := must.Get(http.ReadResponse(bufio.NewReader(c), nil))(w.t)
 	w.t.Cleanup(func() { _ = res.Body.Close() })
 	return res
 }
@@ -354,11 +337,9 @@ func (w *world) say(request string) *http.Response {
 // sends opens a connection to w's listener and sends what is given.
 func (w *world) sends(request string) net.Conn {
 	w.t.Helper()
-	c, err := net.Dial("tcp", w.addr)
-	must(w.t, err)
+	c := must.Get(net.Dial("tcp", w.addr))(w.t)
 	w.t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(testPatience))
-	_, err = fmt.Fprint(c, request)
-	must(w.t, err)
+	must.Get(fmt.Fprint(c, request))(w.t)
 	return c
 }

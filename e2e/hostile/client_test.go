@@ -21,6 +21,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // client is one side of a load: it opens connections to the session, and keeps
@@ -37,8 +38,7 @@ type client struct {
 
 func newClient(t *testing.T, s *session) *client {
 	t.Helper()
-	raw, err := os.ReadFile(s.CA)
-	must(t, err)
+	raw := must.Get(os.ReadFile(s.CA))(t)
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(raw)
 	c := &client{t: t, s: s, base: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12,
@@ -190,8 +190,7 @@ type honest struct {
 func newHonest(t *testing.T, s *session) *honest {
 	t.Helper()
 	c := newClient(t, s)
-	u, err := url.Parse(s.Proxy)
-	must(t, err)
+	u := must.Get(url.Parse(s.Proxy))(t)
 	via := func(h2, keep bool) *http.Client {
 		tr := &http.Transport{Proxy: http.ProxyURL(u), TLSClientConfig: c.base.Clone(), ForceAttemptHTTP2: h2,
 			DisableKeepAlives: !keep}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A session that may have few descriptors answers a swarm, keeps what it stands
@@ -48,15 +49,12 @@ func TestASwarmTakesNoMoreThanItsDescriptors(t *testing.T) {
 // refused returns the status and the reason with which a CONNECT is refused.
 func (c *client) refused(t *testing.T) (status int, reason string) {
 	t.Helper()
-	conn, err := c.door()
-	must(t, err)
+	conn := must.Get(c.door())(t)
 	defer conn.Close()
 	fmt.Fprintf(conn, "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\n%s\r\n", hostH1, hostH1, c.token())
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	must(t, err)
+	res := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	must(t, err)
+	body := must.Get(io.ReadAll(res.Body))(t)
 	var said struct {
 		Error struct {
 			Details struct {
@@ -65,7 +63,7 @@ func (c *client) refused(t *testing.T) (status int, reason string) {
 		} `json:"error"`
 	}
 	if res.StatusCode != http.StatusOK {
-		must(t, json.Unmarshal(body, &said))
+		must.Do(t, json.Unmarshal(body, &said))
 	}
 	return res.StatusCode, said.Error.Details.Reason
 }
@@ -90,14 +88,13 @@ func reasons(t *testing.T, s *session) []string {
 	t.Helper()
 	cmd := exec.Command(program, "audit", "list", "--json", "--session", s.ID, "--limit", "0")
 	cmd.Env = harness.Env(home, passphrase)
-	out, err := cmd.Output()
-	must(t, err)
+	out := must.Get(cmd.Output())(t)
 	var all []string
 	for line := range strings.Lines(string(out)) {
 		var row struct {
 			Reason string `json:"reason"`
 		}
-		must(t, json.Unmarshal([]byte(line), &row))
+		must.Do(t, json.Unmarshal([]byte(line), &row))
 		all = append(all, row.Reason)
 	}
 	return all

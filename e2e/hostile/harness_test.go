@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 const (
@@ -128,13 +129,11 @@ func newSessionBy(t *testing.T, command ...string) *session {
 	s.cmd.Env = harness.Env(home, passphrase)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	s.cmd.Stderr = &s.errs
-	out, err := s.cmd.StdoutPipe()
-	must(t, err)
-	must(t, s.cmd.Start())
+	out := must.Get(s.cmd.StdoutPipe())(t)
+	must.Do(t, s.cmd.Start())
 	t.Cleanup(s.close)
-	line, err := bufio.NewReader(out).ReadBytes('\n')
-	must(t, err)
-	must(t, json.Unmarshal(line, s))
+	line := must.Get(bufio.NewReader(out).ReadBytes('\n'))(t)
+	must.Do(t, json.Unmarshal(line, s))
 	return s
 }
 
@@ -159,15 +158,13 @@ func (s *session) close() {
 // is the most that VmRSS ever was.
 func (s *session) memory(field string) int64 {
 	s.t.Helper()
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
-	must(s.t, err)
+	raw := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid)))(s.t)
 	_, after, ok := strings.Cut(string(raw), field+":")
 	words := strings.Fields(after)
 	if !ok || len(words) == 0 {
 		s.t.Fatalf("the process has no %s", field)
 	}
-	n, err := strconv.ParseInt(words[0], 10, 64)
-	must(s.t, err)
+	n := must.Get(strconv.ParseInt(words[0], 10, 64))(s.t)
 	return n << 10
 }
 
@@ -192,11 +189,4 @@ func listen() (net.Listener, netip.AddrPort, error) {
 		return nil, netip.AddrPort{}, err
 	}
 	return l, netip.MustParseAddrPort(l.Addr().String()), nil
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

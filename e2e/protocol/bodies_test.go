@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 const mib = 1 << 20
@@ -36,22 +37,20 @@ func (s *session) peak(t *testing.T, reset bool) int64 {
 		if errors.Is(err, fs.ErrPermission) {
 			harness.Need(t, "root, to measure a process that is not dumpable")
 		}
-		must(t, err)
+		must.Do(t, err)
 	}
 	return memory(t, dir+"status", "VmHWM:")
 }
 
 func memory(t *testing.T, status, field string) int64 {
 	t.Helper()
-	raw, err := os.ReadFile(status)
-	must(t, err)
+	raw := must.Get(os.ReadFile(status))(t)
 	_, after, ok := strings.Cut(string(raw), field)
 	words := strings.Fields(after)
 	if !ok || len(words) < 2 {
 		t.Fatalf("%s has no %s", status, field)
 	}
-	n, err := strconv.ParseInt(words[0], 10, 64)
-	must(t, err)
+	n := must.Get(strconv.ParseInt(words[0], 10, 64))(t)
 	return n << 10
 }
 
@@ -61,7 +60,7 @@ func TestLargeBodiesTakeNoMoreMemoryThanSmallOnes(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, "")
 	file := filepath.Join(t.TempDir(), "sparse")
-	must(t, os.WriteFile(file, nil, 0o600))
+	must.Do(t, os.WriteFile(file, nil, 0o600))
 	for name, transfer := range map[string]func(t *testing.T, flag, base string, n int64) float64{
 		"down": func(t *testing.T, flag, base string, n int64) float64 {
 			return s.curl(t, flag, "-o", os.DevNull, fmt.Sprintf("%s/v1/get?n=%d", base, n)).Received
@@ -70,7 +69,7 @@ func TestLargeBodiesTakeNoMoreMemoryThanSmallOnes(t *testing.T) {
 			return s.curl(t, flag, "-o", os.DevNull, fmt.Sprintf("%s/v1/get?chunked=1&n=%d", base, n)).Received
 		},
 		"up": func(t *testing.T, flag, base string, n int64) float64 {
-			must(t, os.Truncate(file, n))
+			must.Do(t, os.Truncate(file, n))
 			g := s.curl(t, flag, "-T", file, base+"/v1/put")
 			if !strings.HasPrefix(g.Body, fmt.Sprint(n, " ")) {
 				t.Errorf("the origin read %q", g.Body)
@@ -103,8 +102,7 @@ func TestLargeBodiesTakeNoMoreMemoryThanSmallOnes(t *testing.T) {
 // client is a Go client behind the session, that speaks one version.
 func (s *session) client(t *testing.T, h2 bool) *http.Client {
 	t.Helper()
-	u, err := url.Parse(s.Proxy)
-	must(t, err)
+	u := must.Get(url.Parse(s.Proxy))(t)
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(!h2)
 	protocols.SetHTTP2(h2)
@@ -117,8 +115,7 @@ func (s *session) client(t *testing.T, h2 bool) *http.Client {
 
 func (s *session) trusted(t *testing.T) *x509.CertPool {
 	t.Helper()
-	pem, err := os.ReadFile(s.CA)
-	must(t, err)
+	pem := must.Get(os.ReadFile(s.CA))(t)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
 	return roots
@@ -147,12 +144,11 @@ func (s *session) connect(ctx context.Context, at string) (net.Conn, error) {
 // secure is a TLS connection in a tunnel to host.
 func (s *session) secure(t *testing.T, host, protocol string) *tls.Conn {
 	t.Helper()
-	conn, err := s.connect(t.Context(), host+":443")
-	must(t, err)
+	conn := must.Get(s.connect(t.Context(), host+":443"))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	c := tls.Client(conn, &tls.Config{ServerName: host, RootCAs: s.trusted(t), MinVersion: tls.VersionTLS12,
 		NextProtos: []string{protocol}})
-	must(t, c.HandshakeContext(t.Context()))
+	must.Do(t, c.HandshakeContext(t.Context()))
 	return c
 }
 
@@ -178,8 +174,7 @@ func TestAClientThatDoesNotReadHoldsTheOrigin(t *testing.T) {
 		host := map[bool]string{false: hostH1, true: hostH2}[h2]
 		origin.moved.Store(0)
 		gone := origin.gone.Load()
-		res, err := shared.client(t, h2).Get("https://" + host + "/v1/get?n=524288000")
-		must(t, err)
+		res := must.Get(shared.client(t, h2).Get("https://" + host + "/v1/get?n=524288000"))(t)
 		if n := stalled(t, &origin.moved); n > most {
 			t.Errorf("HTTP/2 %t: the origin sent %d MiB to a client that reads nothing", h2, n/mib)
 		} else {
@@ -226,11 +221,9 @@ func TestAnOriginThatDoesNotReadHoldsTheClient(t *testing.T) {
 // answer reads one response, and returns its body.
 func answer(t *testing.T, br *bufio.Reader) string {
 	t.Helper()
-	res, err := http.ReadResponse(br, nil)
-	must(t, err)
+	res := must.Get(http.ReadResponse(br, nil))(t)
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	must(t, err)
+	body := must.Get(io.ReadAll(res.Body))(t)
 	return string(body)
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // got is what curl has seen.
@@ -181,7 +183,7 @@ func TestHTTP10ClientsAreAnsweredInTheirOwnWords(t *testing.T) {
 func TestUploadsArriveWhole(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "upload")
 	data := bytes.Repeat([]byte("0123456789abcdef"), 64<<10) // 1 MiB
-	must(t, os.WriteFile(file, data, 0o600))
+	must.Do(t, os.WriteFile(file, data, 0o600))
 	want := fmt.Sprintf("%d %s", len(data), sum(data))
 	versions(t, func(t *testing.T, flag, base string) {
 		for name, c := range map[string]struct {
@@ -208,7 +210,7 @@ func TestUploadsArriveWhole(t *testing.T) {
 
 func TestAClientThatAsksIsToldToContinue(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "upload")
-	must(t, os.WriteFile(file, make([]byte, 8<<20), 0o600))
+	must.Do(t, os.WriteFile(file, make([]byte, 8<<20), 0o600))
 	versions(t, func(t *testing.T, flag, base string) {
 		g := shared.curl(t, flag, "-H", "Expect: 100-continue", "--expect100-timeout", "60", "-T", file, base+"/v1/put")
 		if g.Status != 200 || g.Sent != 8<<20 || strings.Count(g.Heads, " 100") != 1 {
@@ -231,7 +233,7 @@ func TestAClientThatAsksIsToldToContinue(t *testing.T) {
 // An origin may answer before it has the whole request, and not want the rest.
 func TestAnEarlyAnswerArrives(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "upload")
-	must(t, os.WriteFile(file, make([]byte, 100*mib), 0o600))
+	must.Do(t, os.WriteFile(file, make([]byte, 100*mib), 0o600))
 	versions(t, func(t *testing.T, flag, base string) {
 		began := time.Now()
 		for range 5 {
@@ -267,7 +269,7 @@ func TestPartsComeWhereTheOperationAllowsThem(t *testing.T) {
 	})
 	// An interrupted download goes on where it stopped.
 	out := filepath.Join(t.TempDir(), "blob")
-	must(t, os.WriteFile(out, []byte(strings.Repeat("0123456789", 500)), 0o600))
+	must.Do(t, os.WriteFile(out, []byte(strings.Repeat("0123456789", 500)), 0o600))
 	shared.curl(t, "-C", "-", "-o", out, "https://"+hostH1+"/parts/blob")
 	if data, err := os.ReadFile(out); err != nil || string(data) != strings.Repeat("0123456789", 1000) {
 		t.Errorf("the resumed file has %d bytes, %v", len(data), err)

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // serveGRPC runs grpc-go's interoperability server. It answers only
@@ -195,7 +196,7 @@ func TestGRPCGoInteroperates(t *testing.T) {
 func (s *session) interop(t *testing.T, name string) {
 	t.Helper()
 	self, err := os.Executable()
-	must(t, err)
+	must.Do(t, err)
 	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Env = append(os.Environ(), "PROTOCOL_CLIENT="+name, "PROTOCOL_CA="+s.CA, "HTTPS_PROXY="+s.Proxy, "NO_PROXY=",
 		"no_proxy=", "GORACE=atexit_sleep_ms=0")

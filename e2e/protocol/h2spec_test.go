@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // deviations are the cases of h2spec that the plane may fail, with the reason.
@@ -59,8 +61,7 @@ func pipe(to, from net.Conn) {
 
 func listen(t *testing.T) (l net.Listener, port string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l = must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	return l, strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
@@ -100,7 +101,7 @@ func TestH2specPasses(t *testing.T) {
 		} `xml:"testsuite"`
 	}
 	// What a failing case got is in the report as it came.
-	must(t, xml.Unmarshal(bytes.ReplaceAll(raw, []byte{0}, []byte("?")), &suites))
+	must.Do(t, xml.Unmarshal(bytes.ReplaceAll(raw, []byte{0}, []byte("?")), &suites))
 	cases, failed := 0, 0
 	for _, suite := range suites.Suite {
 		for _, c := range suite.Case {

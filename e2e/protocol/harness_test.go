@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 const (
@@ -193,11 +194,11 @@ func newSession(t *testing.T, config string, flags ...string) *session {
 	configuring.Lock()
 	defer configuring.Unlock()
 	file := filepath.Join(home, "config.toml")
-	must(t, os.WriteFile(file, []byte(config), 0o600))
+	must.Do(t, os.WriteFile(file, []byte(config), 0o600))
 	s, err := openSession(flags...)
-	must(t, os.Remove(file))
-	must(t, err)
-	t.Cleanup(func() { must(t, s.close()) })
+	must.Do(t, os.Remove(file))
+	must.Do(t, err)
+	t.Cleanup(func() { must.Do(t, s.close()) })
 	return s
 }
 
@@ -233,7 +234,7 @@ func (s *session) rows(t *testing.T, path string, since time.Time) []row {
 	t.Helper()
 	out, err := aileron("audit", "list", "--json", "--limit", "0", "--session", s.ID, "--since",
 		since.Format(time.RFC3339Nano)).Output()
-	must(t, err)
+	must.Do(t, err)
 	return slices.DeleteFunc(harness.Rows[row](t, string(out)), func(r row) bool {
 		return r["path"] != path || r["event"] == "connector.proxy.started"
 	})
@@ -297,11 +298,4 @@ func packaged(t *testing.T, program string) string {
 		}
 	}
 	return need(t, program)
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // Each tunnel is open to the end of its TLS handshake, and sends nothing.
@@ -21,7 +22,7 @@ func TestIdleTunnelsAreCheap(t *testing.T) {
 		n = 2000 // as many as show what each of them takes
 	}
 	var files syscall.Rlimit
-	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files))
+	must.Do(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files))
 	// The session keeps a second descriptor for each, to go on to the origin.
 	if most := int(files.Cur)/2 - 500; most < n {
 		t.Logf("the limit of open files is %d: %d tunnels instead of %d", files.Cur, most, n)

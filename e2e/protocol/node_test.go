@@ -21,6 +21,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // nodeDir has Node's packages as testdata/node/package-lock.json names them.
@@ -193,7 +194,7 @@ func socket(t *testing.T, url, what string) []happened {
 	var all []happened
 	for line := range strings.Lines(out) {
 		var h happened
-		must(t, json.Unmarshal([]byte(line), &h))
+		must.Do(t, json.Unmarshal([]byte(line), &h))
 		all = append(all, h)
 	}
 	return all

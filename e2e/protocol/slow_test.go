@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // slowhttptest's clients send a head or a body byte by byte, or read an answer
@@ -61,7 +62,7 @@ func TestSlowClientsAreClosedAndHinderNoOthers(t *testing.T) {
 				append([]string{"-c", n, "-r", n, "-i", "1", "-x", "8", "-p", "10", "-l", "240", "-v", "1"}, c.args...)...)
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &out
-			must(t, cmd.Start())
+			must.Do(t, cmd.Start())
 			others := 0
 			eventually(t, "all slow clients are written down", func() bool {
 				if g := s.curl(t, "https://"+hostH1+"/v1/hello"); g.Status != 200 {
@@ -78,7 +79,7 @@ func TestSlowClientsAreClosedAndHinderNoOthers(t *testing.T) {
 				_ = cmd.Wait()
 				return
 			}
-			must(t, cmd.Wait())
+			must.Do(t, cmd.Wait())
 			if !strings.Contains(out.String(), "No open connections left") || !strings.Contains(out.String(), "YES") {
 				t.Errorf("slowhttptest says:\n%s", out.String())
 			}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // running is a curl that shows what comes as it comes.
@@ -19,10 +21,9 @@ type running struct {
 func (s *session) stream(t *testing.T, args ...string) *running {
 	t.Helper()
 	r := &running{cmd: s.curlCommand(t, append([]string{"-N"}, args...)...)}
-	out, err := r.cmd.StdoutPipe()
-	must(t, err)
+	out := must.Get(r.cmd.StdoutPipe())(t)
 	r.out = bufio.NewReader(out)
-	must(t, r.cmd.Start())
+	must.Do(t, r.cmd.Start())
 	return r
 }
 
@@ -71,8 +72,7 @@ func TestAClientThatGoesAwayEndsTheOrigin(t *testing.T) {
 		"before the head": {[]string{"/v1/hold/before"}, func(*testing.T, *running) {}},
 		"in the answer": {[]string{"/v1/stream/answer?type=text/event-stream"}, func(t *testing.T, r *running) {
 			say <- "data: 1\n\n"
-			_, err := r.out.ReadString('\n')
-			must(t, err)
+			must.Get(r.out.ReadString('\n'))(t)
 		}},
 		"in its body": {[]string{"/v1/put/body", "-T", "-", "-H", "Expect:"}, func(t *testing.T, _ *running) {
 			eventually(t, "the origin reads", func() bool { return origin.moved.Load() > 0 })
@@ -88,14 +88,11 @@ func TestAClientThatGoesAwayEndsTheOrigin(t *testing.T) {
 				origin.moved.Store(0)
 				gone := origin.gone.Load()
 				r := &running{cmd: shared.curlCommand(t, append([]string{"-N", flag, base + c.args[0]}, c.args[1:]...)...)}
-				out, err := r.cmd.StdoutPipe()
-				must(t, err)
+				out := must.Get(r.cmd.StdoutPipe())(t)
 				r.out = bufio.NewReader(out)
-				in, err := r.cmd.StdinPipe()
-				must(t, err)
-				must(t, r.cmd.Start())
-				_, err = in.Write(make([]byte, 1000)) // and no end
-				must(t, err)
+				in := must.Get(r.cmd.StdinPipe())(t)
+				must.Do(t, r.cmd.Start())
+				must.Get(in.Write(make([]byte, 1000)))(t) // and no end
 				defer in.Close()
 				eventually(t, "the origin is asked", func() bool { return len(origin.take(path)) > 0 })
 				c.begun(t, r)

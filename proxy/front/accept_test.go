@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy"
 )
 
@@ -20,7 +21,7 @@ func TestConnectionsOverTheCapAreTold(t *testing.T) {
 	if n := strings.Count(string(all), "HTTP/1.1 429"); n != 1 || !strings.Contains(string(all), "Retry-After") {
 		t.Errorf("got %d answers (%v): %.400q", n, err, all)
 	}
-	must(t, first.Close())
+	must.Do(t, first.Close())
 	for range testPatience.Milliseconds() { // until its place is free
 		if res, _ := s.say(get); res.StatusCode == 407 {
 			return

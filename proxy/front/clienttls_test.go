@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy"
 )
 
@@ -92,7 +93,7 @@ func TestOnlyClientsOnThisMachineGoWithoutPostQuantum(t *testing.T) {
 			cfg.CurvePreferences = []tls.CurveID{offered}
 		}
 		conn := tls.Client(s.connect("api.good.example:443"), cfg)
-		must(t, conn.Handshake())
+		must.Do(t, conn.Handshake())
 		if got := conn.ConnectionState().CurveID; got != want {
 			t.Errorf("with a client that offers %v, the key exchange is %v, want %v", offered, got, want)
 		}
@@ -131,8 +132,7 @@ func TestAHandshakeThatFailsHasItsReason(t *testing.T) {
 func TestTheEndOfASessionEndsHandshakes(t *testing.T) {
 	s := newSession(t, Listener{}, unchanged)
 	for _, sent := range []string{"", "\x16", "\x16\x03\x01\x02\x00\x01"} {
-		_, err := io.WriteString(s.connect("api.good.example:443"), sent)
-		must(t, err)
+		must.Get(io.WriteString(s.connect("api.good.example:443"), sent))(t)
 	}
 	s.end()
 }

@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy"
 )
 
@@ -65,7 +66,7 @@ func TestAClockOutsideTheCAsLifetimeIsNamed(t *testing.T) {
 	var log lockedBuffer
 	authority, err := ca.NewSession(ca.Options{Session: "clock",
 		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
-	must(t, err)
+	must.Do(t, err)
 	s := newSession(t, Listener{}, func(c *proxy.Config) {
 		c.CA, c.Log = authority, slog.New(slog.NewTextHandler(&log, nil))
 	})
@@ -75,7 +76,7 @@ func TestAClockOutsideTheCAsLifetimeIsNamed(t *testing.T) {
 		return conn, conn.Handshake()
 	}
 	tunnel, err := handshake()
-	must(t, err)
+	must.Do(t, err)
 	reader := bufio.NewReader(tunnel)
 	for _, jump := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
 		ahead.Store(int64(jump))
@@ -87,16 +88,14 @@ func TestAClockOutsideTheCAsLifetimeIsNamed(t *testing.T) {
 		if proxy.Reason(row.Reason) != proxy.ReasonCA || row.Status != 503 || row.Host != "api.good.example" {
 			t.Errorf("%v: the row says %s, %d for %s", jump, row.Reason, row.Status, row.Host)
 		}
-		_, err = io.WriteString(tunnel, "GET / HTTP/1.1\r\nHost: api.good.example\r\n\r\n")
-		must(t, err)
+		must.Get(io.WriteString(tunnel, "GET / HTTP/1.1\r\nHost: api.good.example\r\n\r\n"))(t)
 		res, err := http.ReadResponse(reader, nil)
 		if err != nil || res.StatusCode != 403 {
 			t.Fatalf("%v: in the tunnel that is there: %v", jump, err)
 		}
 		_, _ = io.Copy(io.Discard, res.Body)
 		ahead.Store(0)
-		_, err = handshake()
-		must(t, err)
+		must.Get(handshake())(t)
 	}
 	if n := strings.Count(log.String(), "no client can be served"); n != 1 {
 		t.Errorf("the log has %d lines about it, want one:\n%s", n, log.String())

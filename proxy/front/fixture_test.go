@@ -15,6 +15,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy"
 )
 
@@ -69,13 +70,12 @@ func newFront(t *testing.T, set func(*proxy.Config)) *session {
 	s := &session{t: t, rows: &rows{}}
 	var err error
 	s.ca, err = ca.NewSession(ca.Options{Session: "test"})
-	must(t, err)
+	must.Do(t, err)
 	cfg := proxy.Config{Session: "01SESSION", Token: testToken, CA: s.ca, Audit: s.rows,
 		Limits: proxy.Limits{Handshake: time.Hour}}
 	set(&cfg)
 	s.ca = cfg.CA
-	plane, err := proxy.New(cfg)
-	must(t, err)
+	plane := must.Get(proxy.New(cfg))(t)
 	s.front = New(plane)
 	t.Cleanup(func() { plane.Drain(context.Background()) })
 	return s
@@ -86,8 +86,7 @@ func unchanged(*proxy.Config) {}
 // listen serves a listener, which around may change.
 func (s *session) listen(at Listener, around func(net.Listener) net.Listener) {
 	s.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(s.t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(s.t)
 	s.at = l.Addr()
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
@@ -96,30 +95,20 @@ func (s *session) listen(at Listener, around func(net.Listener) net.Listener) {
 	s.t.Cleanup(s.end)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // dial opens a connection and sends what is given.
 func (s *session) dial(request string) net.Conn {
 	s.t.Helper()
-	c, err := net.Dial(s.at.Network(), s.at.String())
-	must(s.t, err)
+	c := must.Get(net.Dial(s.at.Network(), s.at.String()))(s.t)
 	s.t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(testPatience))
-	_, err = io.WriteString(c, request)
-	must(s.t, err)
+	must.Get(io.WriteString(c, request))(s.t)
 	return c
 }
 
 // say sends one request as it is, and returns the response and its body.
 func (s *session) say(request string) (*http.Response, string) {
 	s.t.Helper()
-	res, err := http.ReadResponse(bufio.NewReader(s.dial(request)), nil)
-	must(s.t, err)
+	res := must.Get(http.ReadResponse(bufio.NewReader(s.dial(request)), nil))(s.t)
 	defer res.Body.Close()
 	body, _ := io.ReadAll(res.Body)
 	return res, string(body)
@@ -134,8 +123,7 @@ func connectTo(target string) string {
 func (s *session) connect(target string) net.Conn {
 	s.t.Helper()
 	conn := s.dial(connectTo(target))
-	res, err := http.ReadResponse(bufio.NewReaderSize(conn, 1), &http.Request{Method: http.MethodConnect})
-	must(s.t, err)
+	res := must.Get(http.ReadResponse(bufio.NewReaderSize(conn, 1), &http.Request{Method: http.MethodConnect}))(s.t)
 	if res.StatusCode != 200 {
 		s.t.Fatalf("CONNECT %s: %d", target, res.StatusCode)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy"
 )
 
@@ -70,8 +71,7 @@ func TestTheRequestTargetOfAConnectDecides(t *testing.T) {
 			head = "CONNECT api.good.example:443 HTTP/1.0\r\n"
 		}
 		conn := s.dial(head + "Proxy-Authorization: Bearer " + testToken + "\r\n\r\n")
-		res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect})
-		must(t, err)
+		res := must.Get(http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect}))(t)
 		if res.StatusCode != want {
 			t.Errorf("a CONNECT with the Host %s: %d, want %d", host, res.StatusCode, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/budget"
 )
 
@@ -68,8 +69,7 @@ func TestFewConnectionsAreReadAhead(t *testing.T) {
 		all[i].of = of
 		source := bytes.NewReader(make([]byte, 1<<20))
 		for range bulkReads + 1 {
-			_, err := all[i].read(make([]byte, mostRecord), source)
-			must(t, err)
+			must.Get(all[i].read(make([]byte, mostRecord), source))(t)
 		}
 	}
 	if all[0].buf == nil || all[aheadSlots].buf != nil {
@@ -99,13 +99,12 @@ func TestABufferTakenWhileTheConnectionIsClosedIsReturned(t *testing.T) {
 	below := &closing{Reader: bytes.NewReader(make([]byte, 1<<20))}
 	c := &ciphertext{prefixedConn: &prefixedConn{Conn: below}, ahead: ahead{of: of, full: bulkReads}, established: true}
 	below.last = func() {
-		_, err := c.Read(make([]byte, mostRecord))
-		must(t, err)
+		must.Get(c.Read(make([]byte, mostRecord)))(t)
 		if len(of.slots) != 1 {
 			t.Error("the connection is not read ahead")
 		}
 	}
-	must(t, c.Close())
+	must.Do(t, c.Close())
 	if n := len(of.slots); n != 0 {
 		t.Errorf("%d buffers are held after the end", n)
 	}
