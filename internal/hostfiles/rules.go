@@ -11,6 +11,7 @@ const (
 	whenWorktree  = "use git in a worktree of it"
 	whenRebase    = "go on with the rebase here"
 	whenMercurial = "use Mercurial here"
+	whenJujutsu   = "use Jujutsu here"
 	whenShell     = "enter the directory with direnv, mise or the like"
 	whenCode      = "open the project in VS Code or Cursor"
 	whenJetBrains = "open the project in a JetBrains IDE"
@@ -111,6 +112,9 @@ func whenFile(at string) string {
 		return whenShell
 	case dir == ".config" && (strings.HasPrefix(name, "mise") || strings.HasPrefix(name, "lefthook")):
 		return whenShell
+	case strings.HasSuffix(at, ".jj/repo/config.toml"), strings.HasSuffix(at, ".jj/workspace-config.toml"),
+		dir == ".jj" && name == "repo":
+		return whenJujutsu
 	case strings.HasSuffix(name, ".pth"):
 		return whenPython
 	}
