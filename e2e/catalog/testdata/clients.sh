@@ -70,6 +70,12 @@ gh_release() {
 	patient gh release download v1 -R acme/tool -p tool.txt
 	has 'of a release' tool.txt
 }
+gh_logs() {
+	patient gh run view 7 -R acme/tool --log
+	has 'of a log' patient
+	patient gh run download 7 -R acme/tool -n tool
+	has 'of an artifact' report.txt
+}
 releases() {
 	get https://github.com/acme/tool/releases/download/v1/tool.txt >out
 	has 'of a release' out
