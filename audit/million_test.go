@@ -119,6 +119,15 @@ func benchmarkReaders(b *testing.B, l *Log, n int) {
 		_, err := l.OpenIntents(b.Context(), some.SessionID)
 		return err
 	})
+	for name, f := range map[string]Filter{
+		"none": {}, "host-never": {Host: never}, "binding-never": {Binding: never}, "until": {Until: some.TS},
+	} {
+		f.Limit, f.Newest, f.ThroughSeq = 100, true, int64(n)
+		measure(b, "unfinished/"+name, func() error {
+			_, err := l.Unfinished(b.Context(), f)
+			return err
+		})
+	}
 	measure(b, "tail", func() error {
 		ctx, stop := context.WithCancel(b.Context())
 		defer stop()

@@ -9,8 +9,9 @@ import (
 
 // Unfinished are the intents that no outcome of the selected rows stands for, oldest first.
 type Unfinished struct {
-	Rows []UnfinishedRow
-	More int // older ones that are left out
+	Rows  []UnfinishedRow
+	More  int   // older ones that are left out
+	Since int64 // the first row that was looked at for what is under way; 0: that of the oldest session
 }
 
 // UnfinishedRow is one of Unfinished.
@@ -32,10 +33,14 @@ const (
 // maxUnfinished bounds the rows of Unfinished.
 const maxUnfinished = 4096
 
+// maxGoing is how many rows back a session that has not ended is read if filter.Limit bounds what is returned. It may
+// go on for months, and a row takes 3 µs.
+const maxGoing = 16 << 10
+
 // Unfinished returns the intents that filter selects and that no outcome of the selected rows stands for. Those of
-// sessions that had not ended at filter.Until are found however long ago they began; those of others, from the oldest
-// outcome on that filter.Limit leaves. At most filter.Limit of them are returned, and 4096, the newest. An intent has
-// no decision and no reason: a filter with one selects none.
+// sessions that had not ended at filter.Until are found among the last 16384 rows, with a filter.Limit of zero however
+// long ago they began; those of others, from the oldest outcome on that filter.Limit leaves. At most filter.Limit of
+// them are returned, and 4096, the newest. An intent has no decision and no reason: a filter with one selects none.
 func (l *Log) Unfinished(ctx context.Context, filter Filter) (u Unfinished, err error) {
 	if filter.Decision != "" || filter.Reason != "" || filter.Event != "" {
 		return u, nil
@@ -45,10 +50,11 @@ func (l *Log) Unfinished(ctx context.Context, filter Filter) (u Unfinished, err 
 	if err != nil {
 		return u, err
 	}
-	open, err := l.openOfGoing(ctx, filter)
+	open, since, err := l.openOfGoing(ctx, filter)
 	if err != nil {
 		return u, err
 	}
+	u.Since = since
 	seqs := slices.Compact(slices.Sorted(slices.Values(slices.Concat(lost, open))))
 	most := maxUnfinished
 	if filter.Limit > 0 {
@@ -56,16 +62,19 @@ func (l *Log) Unfinished(ctx context.Context, filter Filter) (u Unfinished, err 
 	}
 	u.More = max(0, len(seqs)-most)
 	seqs = seqs[u.More:]
-	later, err := l.withOutcome(ctx, filter, seqs)
-	if err != nil {
-		return u, err
-	}
-	ended := map[string]bool{} // sessions
 	for _, seq := range seqs {
 		r, err := l.db.Row(ctx, seq)
 		if err != nil {
 			return u, err
 		}
+		u.Rows = append(u.Rows, UnfinishedRow{Row: r})
+	}
+	later, err := l.withOutcome(ctx, filter, u.Rows)
+	if err != nil {
+		return u, err
+	}
+	ended := map[string]bool{} // sessions
+	for i, r := range u.Rows {
 		if _, known := ended[r.SessionID]; !known {
 			end, err := l.List(ctx, Filter{Session: r.SessionID, Event: EventSessionEnded, Limit: 1})
 			if err != nil {
@@ -73,14 +82,12 @@ func (l *Log) Unfinished(ctx context.Context, filter Filter) (u Unfinished, err 
 			}
 			ended[r.SessionID] = len(end) > 0
 		}
-		state := IntentWaiting
 		switch {
-		case later[seq]:
-			state = IntentLater
+		case later[r.Seq]:
+			u.Rows[i].State = IntentLater
 		case ended[r.SessionID]:
-			state = IntentLost
+			u.Rows[i].State = IntentLost
 		}
-		u.Rows = append(u.Rows, UnfinishedRow{r, state})
 	}
 	return u, nil
 }
@@ -100,31 +107,57 @@ func (l *Log) openSinceOldest(ctx context.Context, filter Filter) ([]int64, erro
 			filter.AfterSeq = max(filter.AfterSeq, oldest-1)
 		}
 	}
+	if filter.Binding != "" { // the index finds its first intent; OpenSeqs reads each row from there on
+		intents := filter
+		intents.Event, intents.Limit, intents.Newest = EventProxyStarted, 1, false
+		first, err := l.List(ctx, intents)
+		if err != nil || len(first) == 0 {
+			return nil, err
+		}
+		filter.AfterSeq = first[0].Seq - 1
+	}
 	return l.db.OpenSeqs(ctx, filter, filter.Sessions, filter.Until)
 }
 
-// openOfGoing returns the numbers of the selected intents without an outcome of sessions that had not ended, whenever
-// they began.
-func (l *Log) openOfGoing(ctx context.Context, filter Filter) ([]int64, error) {
+// openOfGoing returns the numbers of the selected intents without an outcome of sessions that had not ended, and the
+// number of the first row that was looked at; 0 is that of the first of these sessions.
+func (l *Log) openOfGoing(ctx context.Context, filter Filter) (open []int64, since int64, err error) {
 	going, err := l.db.Going(ctx, filter)
 	if err != nil || len(going) == 0 {
-		return nil, err
+		return nil, 0, err
 	}
-	filter.Since, filter.AfterSeq = time.Time{}, slices.Min(slices.Collect(maps.Values(going)))-1
-	return l.db.OpenSeqs(ctx, filter, slices.Sorted(maps.Keys(going)), filter.Until)
+	first := slices.Min(slices.Collect(maps.Values(going)))
+	if filter.Limit > 0 {
+		last, err := l.List(ctx, Filter{Until: filter.Until, ThroughSeq: filter.ThroughSeq, Limit: 1, Newest: true})
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(last) > 0 && first <= last[0].Seq-maxGoing {
+			first = last[0].Seq - maxGoing + 1
+			since = first
+		}
+	}
+	filter.Since, filter.AfterSeq = time.Time{}, first-1
+	open, err = l.db.OpenSeqs(ctx, filter, slices.Sorted(maps.Keys(going)), filter.Until)
+	return open, since, err
 }
 
-// withOutcome returns those intents, by their numbers, whose outcome is after filter.Until.
-func (l *Log) withOutcome(ctx context.Context, filter Filter, seqs []int64) (map[int64]bool, error) {
-	if filter.Until.IsZero() || len(seqs) == 0 {
+// withOutcome returns which of the intents, by their numbers, have an outcome after filter.Until.
+func (l *Log) withOutcome(ctx context.Context, filter Filter, intents []UnfinishedRow) (map[int64]bool, error) {
+	if filter.Until.IsZero() || len(intents) == 0 {
 		return nil, nil
 	}
-	filter.Since, filter.AfterSeq = time.Time{}, seqs[0]-1
-	open, err := l.db.OpenSeqs(ctx, filter, filter.Sessions, time.Time{})
+	var sessions []string
+	for _, r := range intents {
+		sessions = append(sessions, r.SessionID)
+	}
+	slices.Sort(sessions)
+	filter.Since, filter.AfterSeq = time.Time{}, intents[0].Seq-1
+	open, err := l.db.OpenSeqs(ctx, filter, slices.Compact(sessions), time.Time{})
 	later := map[int64]bool{}
-	for _, seq := range seqs {
-		if _, isOpen := slices.BinarySearch(open, seq); !isOpen {
-			later[seq] = true
+	for _, r := range intents {
+		if _, isOpen := slices.BinarySearch(open, r.Seq); !isOpen {
+			later[r.Seq] = true
 		}
 	}
 	return later, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ALRubinger/aileron/audit"
 )
@@ -15,7 +16,7 @@ const Waiting = "waiting"
 type Unfinished struct {
 	Ended   []audit.UnfinishedRow // without an outcome, or with one that is not selected
 	Waiting []audit.UnfinishedRow // under way
-	Note    string                // how many others there are; "": none
+	Note    string                // how many others there are, or may be; "": none
 }
 
 // FindUnfinished returns the requests that no outcome among those of a filter stands for. It changes the filter to the
@@ -37,6 +38,10 @@ func FindUnfinished(ctx context.Context, l *audit.Log, filter *audit.Filter) (u 
 	if all.More > 0 {
 		u.Note = fmt.Sprintf("aileron: %d more requests are under way or have no outcome: --limit 0 lists the newest 4096 "+
 			"of them, --rows every row", all.More)
+	}
+	if all.Since > 0 {
+		u.Note = strings.TrimPrefix(fmt.Sprintf("%s\naileron: requests that are under way since before row %d are left out: "+
+			"aileron audit list --limit 0 looks for them", u.Note, all.Since), "\n")
 	}
 	return u, err
 }
