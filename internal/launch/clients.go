@@ -1,9 +1,9 @@
 package launch
 
 import (
+	"cmp"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -75,15 +75,20 @@ type projectSettings struct {
 }
 
 // findSettings reads the files of a project by which clients would miss the session. A file that cannot be read has no
-// such lines: a client in the sandbox may follow a link, but the host does not.
+// such lines: a client in the sandbox may follow a link out of the project, but the host does not.
 func findSettings(dir string, session trust.Environment) projectSettings {
 	var found projectSettings
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return found
+	}
+	defer root.Close()
 	for _, s := range clientSettings {
-		if _, err := os.Lstat(filepath.Join(dir, s.beside)); err != nil {
+		if _, err := root.Lstat(cmp.Or(s.beside, ".")); err != nil {
 			continue
 		}
 		for _, file := range s.files {
-			text, err := regular.Read(filepath.Join(dir, file), maxClientFile)
+			text, err := regular.ReadIn(root, file, maxClientFile)
 			if err != nil {
 				continue
 			}

@@ -63,14 +63,18 @@ func TestTheRootsOfAnNpmrcAreNamedWherePnpmIsUsed(t *testing.T) {
 	}
 }
 
-// A project may be a stranger's: what its links lead to is not read.
+// A project may be a stranger's: what its links lead to elsewhere is not read, whatever part of the path is one.
 func TestSettingsThatAreLinksAreNotRead(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "other"), "systemProp.https.proxyHost=p\n")
-	must.Do(t, os.Symlink("other", filepath.Join(dir, "gradle.properties")))
-	if found := findSettings(dir, trust.Environment{}); len(found.notes) > 0 {
-		t.Errorf("of a link: %q", found.notes)
+	dir, outside := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(outside, "other"), "systemProp.https.proxyHost=p\n")
+	must.Do(t, os.Symlink(filepath.Join(outside, "other"), filepath.Join(dir, "gradle.properties")))
+	write(t, filepath.Join(outside, "pip.conf"), "proxy = p\n")
+	write(t, filepath.Join(outside, "maven.config"), "-Dhttp.proxyHost=p\n")
+	must.Do(t, os.Symlink(outside, filepath.Join(dir, ".venv")))
+	must.Do(t, os.Symlink(outside, filepath.Join(dir, ".mvn")))
+	if found := findSettings(dir, trust.Environment{Proxy: "http://127.0.0.1:3128"}); len(found.notes)+len(found.env) > 0 {
+		t.Errorf("of a link: %q, %q", found.notes, found.env)
 	}
 }
 
