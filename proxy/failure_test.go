@@ -67,13 +67,18 @@ func TestARetriableFailureIsToldApart(t *testing.T) {
 		{upstream.Error{Kind: upstream.ClientCertificate, Sent: true}, true, false, "demands a certificate of its client"},
 		{upstream.Error{Kind: upstream.HandshakeRefused, Detail: "protocol version"}, true, false, "protocol version"},
 		{upstream.Error{Kind: upstream.HandshakeFailed}, false, true, "a fault of its own"},
-		{upstream.Error{Kind: upstream.ProxyRefused, Detail: "p:3128 responded with 407"}, true, false, "p:3128 responded"},
-		{upstream.Error{Kind: upstream.ProxyFailed, Detail: "p:3128 responded with 503"}, false, true, "Nothing was sent"},
+		{upstream.Error{Kind: upstream.ProxyRefused, Proxy: "p:3128", Detail: "responded with 407"}, true, false,
+			"the upstream proxy responded with 407"},
+		{upstream.Error{Kind: upstream.ProxyFailed, Proxy: "p:3128", Detail: "responded with 503"}, false, true,
+			"Nothing was sent"},
 	} {
 		d := denyUpstream("h", &c.err, c.safe)
 		got := strings.Contains(string(d.JSON()), `"retriable":true`)
 		if d.Reason == ReasonTLSUpstream && (d.Status() >= 500) != c.retriable {
 			t.Errorf("%v: the status is %d", &c.err, d.Status())
+		}
+		if strings.Contains(string(d.JSON()), "3128") {
+			t.Errorf("%v: the sandbox learns the proxy: %s", &c.err, d.JSON())
 		}
 		if got != c.retriable || !strings.Contains(d.Text(), c.says) {
 			t.Errorf("%v, safe %t: retriable %t, %s", &c.err, c.safe, got, d.Text())

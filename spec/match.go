@@ -131,7 +131,7 @@ func (ix *Index) MatchOperation(op *Operation, t Target) (Match, *NoMatch) {
 		return Match{}, ix.noHost(t)
 	}
 	if op.Injection != nil && strings.Contains(t.Host, "_") { // that a wildcard covers
-		return Match{}, ix.noHost(t)
+		return Match{}, noUnderscore(t)
 	}
 	if t.Scheme != "https" && (op.Injection != nil || t.Port == 443 || t.Scheme != "http") {
 		return Match{}, noClear(t)
@@ -225,6 +225,14 @@ func (ix *Index) noHost(t Target) *NoMatch {
 		message = "the host " + where + " is not allowed: no connector is installed, so nothing is"
 	}
 	return &NoMatch{Reason: ReasonHost, Requested: "network:" + where, Granted: granted, message: message}
+}
+
+// noUnderscore is why a request with a credential is not sent to a host that a wildcard covers.
+func noUnderscore(t Target) *NoMatch {
+	where := hostPort(t.Host, t.Port)
+	return &NoMatch{Reason: ReasonHost, Requested: "network:" + where, message: "the host " + where +
+		" is not allowed: a wildcard covers it, but no certificate is issued for a name with an underscore, and the " +
+		"operation has a credential; without one, the user can allow it: aileron allow " + where}
 }
 
 func (ix *Index) noOperation(t Target) *NoMatch {

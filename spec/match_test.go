@@ -404,8 +404,13 @@ func TestNoCredentialGoesToAHostWithAnUnderscore(t *testing.T) {
 	ix := index(t, connector(t, "github://a/b", "GET *.b.test/a bearer wild", "GET my_open.b.test/a"))
 	for request, want := range map[string]bool{"GET https://x.b.test:443/a": true, "GET https://my_x.b.test:443/a": false,
 		"GET https://my_open.b.test:443/a": true} {
-		if m, no := ix.Match(target(request)); (no == nil) != want {
+		m, no := ix.Match(target(request))
+		if (no == nil) != want {
 			t.Errorf("%s: %+v, %v", request, m, no)
+		}
+		if no != nil && (no.Reason != ReasonHost || !strings.Contains(no.Error(), "underscore") ||
+			!strings.Contains(no.Error(), "aileron allow my_x.b.test")) {
+			t.Errorf("%s: %v; want why, and what to do", request, no)
 		}
 	}
 }

@@ -22,6 +22,10 @@ func (c *Client) classify(ctx context.Context, host string, err error, a *attemp
 	if errors.As(err, &denied) {
 		e.Range = denied.block
 	}
+	var via *proxyError
+	if errors.As(err, &via) {
+		e.Proxy = via.at
+	}
 	if e.Kind.unreached() && (a == nil || a.conn == nil) && !c.direct.Load() {
 		e.Unused = c.opts.UnusedProxy
 	}
@@ -53,7 +57,7 @@ func kindOf(ctx context.Context, err error, a *attempt) (kind Kind, detail strin
 	case a != nil && a.h2 && (a.refused.Load() || saysUnprocessed(err)):
 		return Unprocessed, ""
 	case errors.As(err, &proxy):
-		return proxy.kind, proxy.at + " " + proxy.what
+		return proxy.kind, proxy.what
 	case errors.As(err, &notFound) && notFound.IsNotFound:
 		return NameNotFound, ""
 	case errors.As(err, &notFound) && !notFound.IsTimeout:

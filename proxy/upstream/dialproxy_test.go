@@ -108,7 +108,8 @@ func TestARefusalOfTheProxyIsNamed(t *testing.T) {
 		must(t, err)
 		_, _, err = roundTrip(u, newRequest(t, "POST", "/", strings.NewReader("x")), Route{Idempotent: true})
 		var e *Error
-		if !errors.As(err, &e) || e.Kind != want.Kind || e.Detail != p.url.Host+" "+want.Detail || e.Sent {
+		if !errors.As(err, &e) || e.Kind != want.Kind || e.Detail != want.Detail || e.Sent ||
+			e.Proxy != p.url.Host || !strings.Contains(e.Error(), "("+p.url.Host+" "+want.Detail+")") {
 			t.Errorf("%q: got %#v, want %#v", response, e, want)
 		}
 		if asked := p.requests(); len(asked) > 1 {

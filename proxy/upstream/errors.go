@@ -1,6 +1,9 @@
 package upstream
 
-import "net/netip"
+import (
+	"net/netip"
+	"strings"
+)
 
 // Kind is why a request got no response. The zero value is Broken.
 type Kind int
@@ -22,7 +25,7 @@ const (
 	ClientCertificate     // the host demands one
 	HandshakeRefused      // Detail is the host's alert
 	HandshakeFailed       // the host says that the fault is its own
-	ProxyRefused          // Detail is the proxy and its response: the same request gets it again
+	ProxyRefused          // Detail is the proxy's response: the same request gets it again
 	ProxyFailed           // the same, where another attempt may succeed
 	Timeout
 	BodyStalled
@@ -94,6 +97,9 @@ type Error struct {
 	Detail string // more about some kinds; no byte of what the host sent
 	Sent   bool   // bytes of the request may have arrived
 	Unused string // Options.UnusedProxy, where the host was not reached at all; "": it was, or none is unused
+	// Proxy is the host and port of the upstream proxy, where it made no tunnel. It is for the user: a sandbox must not
+	// learn it.
+	Proxy string
 	// Range is the block from which the resolver answers every name, where the address is denied for it; else it is not
 	// valid. The user may allow it: Options.Ranges.
 	Range netip.Prefix
@@ -103,8 +109,8 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string {
 	text := "reach " + e.Host + ": " + e.Kind.String()
-	if e.Detail != "" {
-		text += " (" + e.Detail + ")"
+	if detail := strings.TrimSpace(e.Proxy + " " + e.Detail); detail != "" {
+		text += " (" + detail + ")"
 	}
 	return text
 }
