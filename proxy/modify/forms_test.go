@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
+	"compress/zlib"
 	"encoding/ascii85"
 	"encoding/base32"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"html"
 	"io"
+	"math/big"
 	"net/http"
 	"net/url"
 	"os"
@@ -117,11 +120,83 @@ func forms(t *testing.T) map[string]form {
 		"base64 of escaped text":          inJSON(base64Of(html.EscapeString(each("&#%d;", s)))),
 		"a dump whose digits are escaped": inJSON(each(`\u%04x`, each("%02x ", s))),
 		"base85":                          inJSON(string(ascii)),
+		"base85, ZeroMQ's alphabet":       {media: text, body: z85(s)},
+		"base58":                          inJSON(digits(s, "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz")),
+		"base36":                          inJSON(digits(s, "0123456789abcdefghijklmnopqrstuvwxyz")),
+		"base32, Crockford's alphabet":    inJSON(base32.NewEncoding(crockford).EncodeToString([]byte(s))),
+		"base32 behind escapes":           inJSON(each(`\u%04x`, base32.StdEncoding.EncodeToString([]byte(s)))),
+		"base32 of base64":                inJSON(base32.StdEncoding.EncodeToString([]byte(inBase64))),
+		"base64 in quoted-printable":      {media: "message/rfc822", body: "token: " + each("=%02X", inBase64)},
+		"an array of bytes of base64":     {media: jsonType, body: "[" + each("%d,", inBase64) + "0]"},
+		"an array of bytes, in octal":     {media: text, body: each("%o, ", s)},
+		"`\\xNN`, every byte":             {media: text, body: "b'" + each(`\x%02x`, s) + "'"},
+		"uuencode":                        {media: text, body: uuencoded(s)},
+		"yEnc":                            {media: binary, body: "=ybegin line=128 size=40 name=a\r\n" + shifted(s, 42)},
+		"rot13":                           inJSON(rot13(s)),
+		"UTF-7":                           {media: text, body: "+" + base64Of(each("\x00%c", s)) + "-"},
+		"characters of full width":        inJSON(strings.Map(func(r rune) rune { return r + 0xfee0 }, s)),
+		"zlib, not announced":             {media: text, body: packed(zlib.NewWriter, document)},
+		"UTF-32 behind text":              {media: text, body: "the key is:\n" + each("%c\x00\x00\x00", s)},
+		"UTF-16 behind text and a mark":   {media: text, body: "the key is:\n\xfe\xff" + each("\x00%c", s)},
 		"gzip in base64, as a value":      inJSON(base64Of(gzipped(document))),
 		"Brotli that says it is binary":   {media: binary, body: brotli},
 		"UTF-16 behind something binary":  {media: binary, body: "\x89PNG\r\n\x1a\n" + wide},
 		"15 bytes of it":                  inJSON(s[4:19]),
 	}
+}
+
+const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+// digits writes s as one number, with the digits of an alphabet.
+func digits(s, alphabet string) string {
+	n, base, digit := new(big.Int).SetBytes([]byte(s)), big.NewInt(int64(len(alphabet))), new(big.Int)
+	var out []byte
+	for n.Sign() > 0 {
+		n.DivMod(n, base, digit)
+		out = append(out, alphabet[digit.Int64()])
+	}
+	slices.Reverse(out)
+	return string(out)
+}
+
+// z85 writes s, whose length is a multiple of four, in ZeroMQ's base85.
+func z85(s string) string {
+	const alphabet = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+	var out []byte
+	for four := range slices.Chunk([]byte(s), 4) {
+		n, five := binary.BigEndian.Uint32(four), [5]byte{}
+		for i := range five {
+			five[4-i], n = alphabet[n%85], n/85
+		}
+		out = append(out, five[:]...)
+	}
+	return string(out)
+}
+
+func uuencoded(s string) string {
+	const alphabet = "`!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_"
+	return "begin 644 a\n" + alphabet[len(s):len(s)+1] + base64.NewEncoding(alphabet).EncodeToString([]byte(s)) +
+		"\n`\nend\n"
+}
+
+func shifted(s string, by byte) string {
+	out := []byte(s)
+	for i := range out {
+		out[i] += by
+	}
+	return string(out)
+}
+
+func rot13(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return 'a' + (r-'a'+13)%26
+		case r >= 'A' && r <= 'Z':
+			return 'A' + (r-'A'+13)%26
+		}
+		return r
+	}, s)
 }
 
 // treated returns what becomes of a response with a credential.
