@@ -49,7 +49,7 @@ const (
 )
 
 func searchMetrics() []metric {
-	goals := map[string]float64{"repeated": 3, "code-host": 1, "registry": 1, "random": 1.5}
+	goals := map[string]float64{"repeated": 3, "code-host": 1, "registry": 1, "pulls": 0.8, "random": 1.5}
 	var all []metric
 	for _, k := range corpus.Kinds() {
 		all = append(all, atLeast(searched(k.Name), cmp.Or(goals[k.Name], 0.4)))

@@ -25,6 +25,9 @@ func Kinds() []Kind {
 	return []Kind{
 		{"code-host", json, CodeHost},
 		{"registry", json, records("registry", `{"_id":"some-package","name":"some-package","versions":{`, ",")},
+		{"pulls", json, records("pulls", "[", ",")},
+		{"packument", json, records("packument", `{"_id":"some-package","name":"some-package","versions":{`, ",")},
+		{"chat", json, records("chat", `{"ok":true,"messages":[`, ",")},
 		{"pretty-json", json, records("pretty-json", "[\n", ",\n")},
 		{"uuids", json, records("uuids", "[", ",")},
 		{"markdown", "text/markdown; charset=utf-8", records("markdown", "", "\n\n")},

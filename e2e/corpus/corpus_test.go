@@ -57,6 +57,9 @@ func TestBodiesHaveWhatTheyAreNamedAfter(t *testing.T) {
 	for name, parts := range map[string][]string{
 		"code-host": {`"sha":"`, `{/sha}`, `\r\n`, `\n`, `\u003c`, `\"`, `&per_page=`, `"node_id":"`},
 		"registry":  {"sha512-", `=="`, `"shasum":"`, ".tgz", "@mail.example"},
+		"pulls":     {`{/sha}`, `\r\n`, `"head":{`, `"repo":{`, `%20`, `"node_id":"`},
+		"packument": {"sha512-", "PGP", `\r\n`, `\u0026`, `"devDependencies":{`},
+		"chat":      {`\/pull\/`, `&gt;`, `\ud83d`, `\u2022`, `"blocks":[`},
 		"escapes":   {`\/`, `%2F`, `&amp;`, `\u2013`},
 		"html":      {"&amp;", "&quot;", `\u003c`},
 		"events":    {"data: ", `\n`, `\u2014`, "\n\n"},

@@ -2,7 +2,7 @@ package corpus
 
 // templates are the records, by name; of several, each is taken as often as it stands there. A part between two ~ is
 // replaced: see [part]. ~NAME~ stands for a record of another name, and ~NAME 2-7~ for two to seven of them.
-var templates = compile(map[string][]string{
+var templates = compile(apis, map[string][]string{
 	"code-host": {issue, commit, pull},
 	"user": {`{"login":"~name~","id":~<134217728~,"node_id":"~node User~",` +
 		`"avatar_url":"https://avatars.code.example/u/` +

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -23,8 +24,9 @@ type part struct {
 }
 
 // compile reads templates.
-func compile(texts map[string][]string) map[string][][]part {
-	all := map[string][][]part{}
+func compile(first, second map[string][]string) map[string][][]part {
+	all, texts := map[string][][]part{}, maps.Clone(first)
+	maps.Copy(texts, second)
 	for name, list := range texts {
 		for _, text := range list {
 			var parts []part
