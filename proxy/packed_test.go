@@ -112,6 +112,24 @@ func orNil(s string) any {
 	return s
 }
 
+func TestWideCharactersAreRefusedWithoutACharset(t *testing.T) {
+	var wide strings.Builder
+	for _, c := range testSecret {
+		fmt.Fprintf(&wide, "%c\x00", c)
+	}
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "text/plain")
+		_, _ = io.WriteString(rw, wide.String())
+	})
+	// What an operation declares as packed is no reason to let text pass.
+	for _, path := range []string{"/v1/echo", "/v1/files/a"} {
+		_, body := w.do("GET", "https://api.good.example"+path, "")
+		if class, why := reason(t, body); class != "response_unsafe" || why != "charset" || w.last().Reason != "charset" {
+			t.Errorf("%s: got %s %s", path, class, why)
+		}
+	}
+}
+
 // A stream whose head is out is cut before what is packed, and the row has the
 // reason.
 func TestAPackedPartCutsTheStream(t *testing.T) {

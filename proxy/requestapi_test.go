@@ -274,13 +274,14 @@ func TestARequestIsTheOperationThatItNames(t *testing.T) {
 	if n := len(w.requests()); n != 0 {
 		t.Errorf("the upstream got %d requests", n)
 	}
-	for _, method := range []string{"GET", "PUT"} {
-		req := must.Get(http.NewRequestWithContext(t.Context(), method, "http://"+w.addr+requestsPath, nil))(t)
+	for _, ask := range []string{"GET " + requestsPath, "PUT " + requestsPath, "GET " + operationsPath} {
+		method, path, _ := strings.Cut(ask, " ")
+		req := must.Get(http.NewRequestWithContext(t.Context(), method, "http://"+w.addr+path, nil))(t)
 		req.Header.Set("Authorization", "Bearer "+testToken)
 		res := must.Get(http.DefaultTransport.RoundTrip(req))(t)
 		_ = res.Body.Close()
 		if res.StatusCode != 405 {
-			t.Errorf("%s: %d", method, res.StatusCode)
+			t.Errorf("%s: %d", ask, res.StatusCode)
 		}
 	}
 }
