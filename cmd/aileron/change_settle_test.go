@@ -79,8 +79,7 @@ func TestTheNextCommandRecordsTheOutcomeOfAKilledOne(t *testing.T) {
 	o := withConnectors(t)
 	o.ok("binding", "setup", githubFQN, "--identity", "work", "--secret-file", o.file("secret", testToken))
 	a := cli.New(&console.Console{Stderr: os.Stderr}, &home.Dir{Flag: o.Flag, Environ: os.Getenv})
-	log, err := a.OpenLog(o.Flag)
-	must.Do(t, err)
+	log := must.Get(a.OpenLog(o.Flag))(t)
 	defer log.Close()
 	for _, c := range o.changesOf() {
 		if c.What == audit.ChangeVaultUnlock {

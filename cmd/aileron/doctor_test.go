@@ -64,11 +64,9 @@ func TestDoctorNamesWhatIsWrongAndTheFix(t *testing.T) {
 			must.Do(t, os.WriteFile(filepath.Join(o.Flag, "audit.db"), []byte("SQLite format 3\x00 and nothing more"), 0o600))
 		}},
 		"clock": {"clock", doctor.StateFail, "it was set back", "set the clock", func(o owner) {
-			l, err := audit.Open(filepath.Join(o.Flag, "audit.db"), audit.Options{})
-			must.Do(t, err)
+			l := must.Get(audit.Open(filepath.Join(o.Flag, "audit.db"), audit.Options{}))(t)
 			row := audit.Row{Event: "session.ended", TS: time.Now().Add(time.Hour)}
-			_, err = l.Append(t.Context(), row)
-			must.Do(t, err)
+			must.Get(l.Append(t.Context(), row))(t)
 			must.Do(t, l.Close())
 		}},
 	} {

@@ -17,8 +17,7 @@ func TestAPassphraseComesThroughADescriptor(t *testing.T) {
 		r, w, err := os.Pipe()
 		must.Do(t, err)
 		defer r.Close()
-		_, err = w.WriteString(passphrase + "\n")
-		must.Do(t, err)
+		must.Get(w.WriteString(passphrase + "\n"))(t)
 		must.Do(t, w.Close())
 		cmd := o.program(args...)
 		cmd.ExtraFiles = []*os.File{r} // descriptor 3

@@ -183,8 +183,7 @@ func TestASecretThatIsTypedTooEarlyIsNotOnTheScreen(t *testing.T) {
 	typeAhead(t, keyboard, terminal, githubToken)
 	a.DiscardTyped()
 	talk.End()
-	_, err = terminal.WriteString("$ ")
-	must.Do(t, err)
+	must.Get(terminal.WriteString("$ "))(t)
 	shown := ""
 	for buf := make([]byte, 4096); !strings.HasSuffix(shown, "$ "); {
 		n := must.Get(keyboard.Read(buf))(t)
@@ -194,8 +193,7 @@ func TestASecretThatIsTypedTooEarlyIsNotOnTheScreen(t *testing.T) {
 		t.Errorf("the screen shows %q", shown)
 	}
 	// The echo is as it was, and the shell reads what is typed from now on.
-	_, err = keyboard.WriteString("ls\n")
-	must.Do(t, err)
+	must.Get(keyboard.WriteString("ls\n"))(t)
 	line := make([]byte, 100)
 	if n, err := terminal.Read(line); err != nil || string(line[:n]) != "ls\n" {
 		t.Errorf("the shell reads %q, %v", line[:n], err)
@@ -227,8 +225,7 @@ func TestASignalAtAPromptIsInTheExitCode(t *testing.T) {
 		o := newOwner(t)
 		o.env = nil
 		cmd := o.program("vault", "init")
-		keyboard, err := pty.Start(cmd)
-		must.Do(t, err)
+		keyboard := must.Get(pty.Start(cmd))(t)
 		defer keyboard.Close()
 		shown, buf := "", make([]byte, 4096)
 		for !strings.HasSuffix(shown, ": ") {
@@ -267,8 +264,7 @@ func TestASignalThatEndsTheContextIsInTheExitCode(t *testing.T) {
 // typeAhead types a line, and returns when the terminal has taken it, and echoed it if it does.
 func typeAhead(t *testing.T, keyboard, terminal *os.File, line string) {
 	t.Helper()
-	_, err := keyboard.WriteString(line + "\n")
-	must.Do(t, err)
+	must.Get(keyboard.WriteString(line + "\n"))(t)
 	for end := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
 		n := must.Get(unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCINQ))(t)
 		if n > 0 {

@@ -277,8 +277,7 @@ func TestSpecMatchIsTheProxysDecision(t *testing.T) {
 
 // fuzzedTargets are the paths among the seeds of proxy's FuzzTarget.
 func fuzzedTargets(t *testing.T) []string {
-	files, err := filepath.Glob("../../proxy/testdata/fuzz/FuzzTarget/*")
-	must.Do(t, err)
+	files := must.Get(filepath.Glob("../../proxy/testdata/fuzz/FuzzTarget/*"))(t)
 	var targets []string
 	for _, f := range files {
 		data := must.Get(os.ReadFile(f))(t)

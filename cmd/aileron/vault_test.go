@@ -87,8 +87,7 @@ func TestTypedAheadIsDiscardedByAnError(t *testing.T) {
 		t.Errorf("three wrong passphrases end with %d: %s", code, errs.String())
 	}
 	// Now the shell reads.
-	_, err = keyboard.WriteString("ls\n")
-	must.Do(t, err)
+	must.Get(keyboard.WriteString("ls\n"))(t)
 	line := make([]byte, 100)
 	if n, err := terminal.Read(line); err != nil || string(line[:n]) != "ls\n" {
 		t.Errorf("the shell reads %q, %v", line[:n], err)

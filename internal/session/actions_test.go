@@ -65,8 +65,7 @@ args = { id = "${args.id}" }
 +++
 `))
 	must.Do(t, err)
-	_, err = action.In(home).Add(a, false)
-	must.Do(t, err)
+	must.Get(action.In(home).Add(a, false))(t)
 }
 
 // inForce returns the version that the wire door uses.
@@ -121,10 +120,8 @@ func TestOneVersionIsInForce(t *testing.T) {
 
 func remove(t *testing.T, home, version string) {
 	t.Helper()
-	s, err := store.Open(filepath.Join(home, "store"))
-	must.Do(t, err)
-	_, err = s.Remove(string(toolFQN), version, nil)
-	must.Do(t, err)
+	s := must.Get(store.Open(filepath.Join(home, "store")))(t)
+	must.Get(s.Remove(string(toolFQN), version, nil))(t)
 }
 
 // An action uses the bytes that it pins, and is denied when they go; both are recorded.

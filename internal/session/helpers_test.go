@@ -43,10 +43,8 @@ func (o *Options) logTo(b *bytes.Buffer) { o.Log = slog.New(slog.NewTextHandler(
 // install installs the connector for GitHub.
 func install(t *testing.T, home string) {
 	t.Helper()
-	s, err := store.Open(filepath.Join(home, "store"))
-	must.Do(t, err)
-	_, err = s.Install(t.Context(), exampleGitHub, store.InstallOptions{})
-	must.Do(t, err)
+	s := must.Get(store.Open(filepath.Join(home, "store")))(t)
+	must.Get(s.Install(t.Context(), exampleGitHub, store.InstallOptions{}))(t)
 }
 
 // bind binds a credential for GitHub to identities, in a vault that it creates.

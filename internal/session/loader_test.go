@@ -145,11 +145,9 @@ func TestWhatFailsAtEveryLoadIsLoggedOnce(t *testing.T) {
 // that the connector declares: its Base64 begins in the middle of three bytes.
 func TestADeclaredUsernameIsRedactedWithTheSecret(t *testing.T) {
 	o := newOptions(t)
-	s, err := store.Open(filepath.Join(o.Home, "store"))
-	must.Do(t, err)
+	s := must.Get(store.Open(filepath.Join(o.Home, "store")))(t)
 	entry, _ := catalog.Find("github")
-	_, err = s.InstallAll(t.Context(), []store.Source{{Src: "github", Files: entry.Files}}, nil)
-	must.Do(t, err)
+	must.Get(s.InstallAll(t.Context(), []store.Source{{Src: "github", Files: entry.Files}}, nil))(t)
 	bind(t, o, "work")
 	l := open(t, o).loader
 	for _, username := range []string{"", "x-access-token"} {
@@ -166,8 +164,7 @@ func TestOnlyTheChosenConnectorsAreUsed(t *testing.T) {
 	npm, _ := catalog.Find("npm")
 	st, err := store.Open(filepath.Join(o.Home, "store"))
 	must.Do(t, err)
-	_, err = st.InstallAll(t.Context(), []store.Source{{Src: npm.Name, Files: npm.Files}}, nil)
-	must.Do(t, err)
+	must.Get(st.InstallAll(t.Context(), []store.Source{{Src: npm.Name, Files: npm.Files}}, nil))(t)
 
 	o.Connectors = []spec.FQN{catalog.FQN("pypi")}
 	if _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "it is not installed") {
@@ -262,8 +259,7 @@ func TestEachChangeOfTheGrantsHasARow(t *testing.T) {
 	reload := func() { s.loader.reload(t.Context()) }
 
 	name := must.Get(o.Vault.BindingName("bearer", string(githubFQN), "work"))(t)
-	secret, err := vault.NewSecret([]byte(testToken))
-	must.Do(t, err)
+	secret := must.Get(vault.NewSecret([]byte(testToken)))(t)
 	binding := vault.Binding{Name: name, Kind: "bearer", Connector: string(githubFQN), Identity: "work"}
 	npm := string(catalog.FQN("npm"))
 	var hash string
@@ -276,10 +272,8 @@ func TestEachChangeOfTheGrantsHasARow(t *testing.T) {
 		func() { must.Do(t, o.Vault.Rebind(name, "", secret)) },
 		func() { must.Do(t, o.Vault.Revoke(name)) },
 		func() {
-			st, err := store.Open(filepath.Join(o.Home, "store"))
-			must.Do(t, err)
-			_, err = st.Remove(npm, "", nil)
-			must.Do(t, err)
+			st := must.Get(store.Open(filepath.Join(o.Home, "store")))(t)
+			must.Get(st.Remove(npm, "", nil))(t)
 		},
 	} {
 		change()
