@@ -89,11 +89,7 @@ func clients(t *testing.T, root []byte, host, port string) map[string][]string {
 // nssHome returns a home whose database of NSS trusts a root.
 func nssHome(t *testing.T, root []byte) string {
 	t.Helper()
-	home, err := os.MkdirTemp("", "browser-") // not t.TempDir: what a browser leaves running may write for a moment
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	home := must.ShortDir(t)
 	if _, err := findTool("certutil"); err == nil {
 		must.Get(nssStore(t, home).certutil(t.Context(), root, "-A", "-a", "-t", "C,,", "-n", "root"))(t)
 	}

@@ -62,12 +62,7 @@ type user struct {
 func newUser(t *testing.T, script stub.Script, bound ...string) *user {
 	t.Helper()
 	script.Token, script.Key = secret, modelKey
-	// Below the shortest directory there is: socket paths are bounded.
-	home, err := os.MkdirTemp("", "e2e-home-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	home := must.ShortDir(t)
 	u := &user{t: t, home: filepath.Join(home, "h"), project: filepath.Join(home, "p"), engine: "podman",
 		origin: stub.Start(t, script)}
 	must.Do(t, os.Mkdir(u.project, 0o755))

@@ -78,8 +78,7 @@ func refusing(t *testing.T, kind string, image container.Config, why func(asked)
 		made[name[strings.LastIndexByte(name, '-')+1:]] = a
 		reply(w, map[string]any{"Id": "id-of-" + name})
 	})
-	dir := must.Get(os.MkdirTemp("", "asked-"))(t) // a socket's path must be short
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := must.ShortDir(t)
 	socket := filepath.Join(dir, "s")
 	listener := must.Get(net.Listen("unix", socket))(t)
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}}

@@ -83,8 +83,7 @@ func TestAServiceRemovesWhatAKilledOneLeftAndLeavesNothing(t *testing.T) {
 		}
 		t.Skip("there is no podman: scripts/prepare installs it")
 	}
-	dir := must.Get(os.MkdirTemp("", "e2e-"))(t) // a socket's path must be short
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := must.ShortDir(t)
 	t.Setenv("TMPDIR", dir)
 	ended := exec.Command("true")
 	must.Do(t, ended.Run())

@@ -64,11 +64,8 @@ func TestPlacesThatAnInputMayNotHave(t *testing.T) {
 // A server that takes a query name for a path variable or a body field acts
 // on another object than the one that was matched and recorded.
 func TestOnlyInputsOfTheQueryPassInIt(t *testing.T) {
-	c, err := Parse([]byte(specWith(`"method": "POST", "path": "/issues/{id}", "hosts": ["a.example"],
-		"credential": "bearer", "inputs": [{"name": "id"}, {"name": "title"}, {"name": "notify", "in": "query"}]`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Parse([]byte(specWith(`"method": "POST", "path": "/issues/{id}", "hosts": ["a.example"],
+		"credential": "bearer", "inputs": [{"name": "id"}, {"name": "title"}, {"name": "notify", "in": "query"}]`))))(t)
 	ix := index(t, c)
 	for query, why := range map[string]string{
 		"notify=1": "", "": "", "id=4": "it is an input of the path", "title=x": "it is an input of the body",

@@ -275,10 +275,8 @@ func TestPackingIsReproducibleAndRefusesAStaleSignature(t *testing.T) {
 	}
 	c.ok("connector", "pack", dir, "--output", filepath.Join(t.TempDir(), "a"))
 	later := trackerDir(t, "acme", "1.1.0")
-	if err := os.WriteFile(filepath.Join(later, "signature.sig"), []byte(read(filepath.Join(dir, "signature.sig"))),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(later, "signature.sig"), []byte(read(filepath.Join(dir, "signature.sig"))),
+		0o600))
 	c.refused(signature.ReasonReplayed, []string{"connector", "pack", later, "--output", filepath.Join(t.TempDir(), "a")},
 		"sign it again with --sign")
 	c.refused(signature.ReasonReplayed, []string{"connector", "install", later, "--yes"}, "github://acme/tracker@1.0.0")

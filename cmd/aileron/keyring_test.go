@@ -38,8 +38,7 @@ func newSecretService(t *testing.T, o owner) *secretService {
 			t.Skipf("there is no %s; scripts/prepare --tests installs it", name)
 		}
 	}
-	dir := must.Get(os.MkdirTemp("", "kr-"))(t) // the path of a socket is short
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := must.ShortDir(t)
 	socket, config := filepath.Join(dir, "bus"), filepath.Join(dir, "bus.conf")
 	must.Do(t, os.WriteFile(config, []byte(fmt.Sprintf(busConfig, socket)), 0o600))
 	k := &secretService{t: t, bus: "unix:path=" + socket}

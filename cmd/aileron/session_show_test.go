@@ -68,10 +68,8 @@ func TestASessionOfWhichOnlyTheDirectoryIsLeftIsUnclean(t *testing.T) {
 	c := newRunner(t)
 	dir := filepath.Join(c.Flag, "sessions", "01LEFT")
 	must.Do(t, os.MkdirAll(dir, 0o700))
-	if err := os.WriteFile(filepath.Join(dir, "session.json"),
-		[]byte(`{"id":"01LEFT","pid":1,"agent":"curl","mode":"podman"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "session.json"),
+		[]byte(`{"id":"01LEFT","pid":1,"agent":"curl","mode":"podman"}`), 0o600))
 	if out := c.ok("session", "show", "01LEFT"); !strings.Contains(out, "state    unclean\n") || !strings.Contains(out,
 		"cause    "+unclean+"\n") {
 		t.Errorf("session show prints\n%s", out)

@@ -81,9 +81,8 @@ func newDecisions(t *testing.T) decisions {
 	closed := netip.MustParseAddrPort("127.0.0.1:1")
 	pins := map[string]netip.AddrPort{"x.wild.test:443": closed, "any.good.test:443": closed, "plain.good.test:80": closed,
 		"api.good.test:443": closed}
-	plane, err := proxy.New(proxy.Config{Session: "01TABLE", Token: "t", CA: authority, Audit: log,
-		Upstream: upstream.Options{Resolve: pins}})
-	must.Do(t, err)
+	plane := must.Get(proxy.New(proxy.Config{Session: "01TABLE", Token: "t", CA: authority, Audit: log,
+		Upstream: upstream.Options{Resolve: pins}}))(t)
 	plane.SetGrants(&proxy.Grants{Index: index, Bound: map[spec.FQN]proxy.Bound{
 		"github://acme/tracker": {Binding: "bearer/tracker/x", Credential: vault.Credential{Kind: "bearer",
 			Secret: secret}}}})

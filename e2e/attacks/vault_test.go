@@ -547,10 +547,8 @@ func (p *person) newVault() {
 		p.t.Fatal(err)
 	}
 	dir := filepath.Join(p.home, "vault")
-	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "recipient"), files[1], 0o600),
-		os.WriteFile(filepath.Join(dir, "identity.age"), files[0], 0o600)); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "recipient"), files[1], 0o600),
+		os.WriteFile(filepath.Join(dir, "identity.age"), files[0], 0o600)))
 }
 
 // install installs connectors of the fixture.

@@ -139,11 +139,7 @@ type person struct {
 
 func newPerson(t *testing.T) *person {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "catalog-") // below the shortest there is: socket paths are bounded
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := must.ShortDir(t)
 	p := &person{t: t, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p")}
 	must.Do(t, os.Mkdir(p.project, 0o700))
 	harness.Copy(t, "testdata/clients.sh", p.project)

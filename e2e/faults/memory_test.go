@@ -9,16 +9,15 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // What the kernel kills for its memory is named, with the key that raises the
 // limit, on stderr and in the row of the session's end.
 func TestABoxThatRunsOutOfMemorySaysSo(t *testing.T) {
 	engines(t, func(t *testing.T, u *user) {
-		if err := os.WriteFile(filepath.Join(u.home, "config.toml"), []byte("[sandbox]\nmemory = \"32m\"\ncpus = 1\n"),
-			0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(u.home, "config.toml"), []byte("[sandbox]\nmemory = \"32m\"\ncpus = 1\n"),
+			0o600))
 		for script, c := range map[string]struct {
 			code int
 			want string

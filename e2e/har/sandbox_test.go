@@ -33,14 +33,10 @@ type captured struct {
 // newCaptured returns a person with a bound credential of GitHub.
 func newCaptured(t *testing.T) *captured {
 	t.Helper()
-	home, err := os.MkdirTemp("", "e2e-har-") // below the shortest directory there is: socket paths are bounded
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	home := must.ShortDir(t)
 	c := &captured{t: t, home: filepath.Join(home, "h"), project: t.TempDir(), file: filepath.Join(t.TempDir(), "x.har"),
 		origin: stub.Start(t, stub.Script{Token: secret})}
-	err = harness.Bind(binary, c.home, passphrase, harness.Connector{Dir: "../../examples/connectors/github",
+	err := harness.Bind(binary, c.home, passphrase, harness.Connector{Dir: "../../examples/connectors/github",
 		FQN: "github://alrubinger/aileron-connector-github", Secret: secret})
 	if err == nil { // a stream that is open at the end is waited for
 		err = os.WriteFile(filepath.Join(c.home, "config.toml"), []byte("[limits]\ndrain_timeout = \"1s\"\n"), 0o600)

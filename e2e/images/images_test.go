@@ -95,11 +95,7 @@ type person struct {
 func newPerson(t *testing.T, engine string) *person {
 	t.Helper()
 	harness.Turn(t)
-	dir, err := os.MkdirTemp("", "images-home-") // short: socket paths are bounded
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := must.ShortDir(t)
 	p := &person{t: t, engine: engine, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p"),
 		origin: stub.Start(t, stub.Script{Token: secret})}
 	must.Do(t, os.Mkdir(p.project, 0o755))

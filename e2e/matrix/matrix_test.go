@@ -234,11 +234,7 @@ type person struct {
 
 func newPerson(t *testing.T) *person {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "matrix-home-") // below the shortest there is: socket paths are bounded
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := must.ShortDir(t)
 	p := &person{t: t, engine: "podman", home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p")}
 	for _, name := range []string{"driver.py", "clients"} {
 		if out, err := exec.Command("sh", "-c", `mkdir -p "$2" && cp -r "$1" "$2"`, "-", filepath.Join("testdata", name),

@@ -7,7 +7,10 @@
 // What a test is about is compared in words of its own: what was done, what came, what was wanted.
 package must
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
 // Do ends the test if there is an error.
 func Do(t testing.TB, err error) {
@@ -24,4 +27,12 @@ func Get[T any](value T, err error) func(testing.TB) T {
 		Do(t, err)
 		return value
 	}
+}
+
+// ShortDir returns a directory that is removed when the test ends. Its path is short: that of a socket is bounded.
+func ShortDir(t testing.TB) string {
+	t.Helper()
+	dir := Get(os.MkdirTemp("", "t-"))(t)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }

@@ -232,9 +232,8 @@ type row = map[string]any
 // rows are the outcome rows of a path, of requests that began after since.
 func (s *session) rows(t *testing.T, path string, since time.Time) []row {
 	t.Helper()
-	out, err := aileron("audit", "list", "--json", "--limit", "0", "--session", s.ID, "--since",
-		since.Format(time.RFC3339Nano)).Output()
-	must.Do(t, err)
+	out := must.Get(aileron("audit", "list", "--json", "--limit", "0", "--session", s.ID, "--since",
+		since.Format(time.RFC3339Nano)).Output())(t)
 	return slices.DeleteFunc(harness.Rows[row](t, string(out)), func(r row) bool {
 		return r["path"] != path || r["event"] == "connector.proxy.started"
 	})

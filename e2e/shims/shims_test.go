@@ -92,8 +92,7 @@ func newPerson(t testing.TB, engine string) *person {
 // personOf is a person of an engine that is yet to start.
 func personOf(t testing.TB, engine string) *person {
 	t.Helper()
-	dir := must.Get(os.MkdirTemp("", "shims-home-"))(t) // short: socket paths are bounded
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := must.ShortDir(t)
 	p := &person{t: t, engine: engine, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p"),
 		origin: stub.Start(t, stub.Script{Token: secret, Services: map[string]http.Handler{stub.GitHub: service()}})}
 	must.Do(t, os.Mkdir(p.project, 0o755))

@@ -55,12 +55,7 @@ type printout struct {
 
 func newPerson(t *testing.T) *person {
 	t.Helper()
-	// Below the shortest directory there is: socket paths are bounded.
-	dir, err := os.MkdirTemp("", "sweep-home-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := must.ShortDir(t)
 	p := &person{t: t, dir: dir, home: filepath.Join(dir, "h"), project: filepath.Join(dir, "p"),
 		temp: filepath.Join(dir, "tmp"), in: filepath.Join(dir, "in"), canary: newCanaries(), verbs: map[string]bool{}}
 	for _, d := range []string{p.home, p.project, p.temp, p.in} {

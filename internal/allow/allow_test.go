@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/local"
 )
@@ -26,12 +27,9 @@ func TestThePathOfARowDoesNotBecomeAPattern(t *testing.T) {
 
 // What is allowed of one host carries one credential, or none.
 func TestWhatIsAllowedWithoutACredentialCarriesNone(t *testing.T) {
-	c, err := local.Connector{Host: "api.example", Version: firstVersion, Scope: "Read",
+	c := must.Get(local.Connector{Host: "api.example", Version: firstVersion, Scope: "Read",
 		Credential: &spec.Injection{Kind: "api_key", In: "header", Name: "X-Api-Key", Format: "{secret}"},
-		Operations: []local.Operation{{Method: "GET", Path: "/v1/items"}}}.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+		Operations: []local.Operation{{Method: "GET", Path: "/v1/items"}}}.Load())(t)
 	row := audit.Row{Scheme: "https", Method: "GET", Host: "api.example", Port: 443, Path: "/v1/users",
 		Reason: "operation_not_matched", ConnectorFQN: string(c.FQN)}
 	made, err := Operation{NoCredential: true}.ForRow(row, []*spec.Connector{c})

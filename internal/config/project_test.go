@@ -30,12 +30,9 @@ func TestAProjectsFileIsRead(t *testing.T) {
 	if p, err := config.ReadProject(t.TempDir()); p != nil || err != nil {
 		t.Errorf("a project without one: %v, %v", p, err)
 	}
-	p, err := readProject(t, "agent = \"claude\"\nconnectors = []\nallow = [\"docs.example\"]\nread_only = true\n"+
+	p := must.Get(readProject(t, "agent = \"claude\"\nconnectors = []\nallow = [\"docs.example\"]\nread_only = true\n"+
 		"mounts = [\"data:/data:ro\"]\nports = [\"8080:3000\"]\n"+
-		"[bindings]\n\"github://acme/tracker\" = \"work\"\n[env]\nCI = \"1\"\nEMPTY = \"\"\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+		"[bindings]\n\"github://acme/tracker\" = \"work\"\n[env]\nCI = \"1\"\nEMPTY = \"\"\n"))(t)
 	if p.Connectors == nil || !strings.HasPrefix(p.Hash, "sha256:") || len(p.Hash) != 71 {
 		t.Errorf("got %+v", p)
 	}

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // patience is how long a test waits for a collector that responds. A busy machine may take more time than the end of a
@@ -171,11 +172,8 @@ func (w *warnings) all() []string {
 // open opens an exporter to the collector, with more variables.
 func (c *collector) open(w *warnings, more ...string) *Exporter {
 	c.t.Helper()
-	to, err := FromEnvironment(env(append([]string{"EXPORTER_OTLP_ENDPOINT", c.server.URL, "EXPORTER_OTLP_TIMEOUT",
-		strconv.FormatInt(patience.Milliseconds(), 10)}, more...)...))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	to := must.Get(FromEnvironment(env(append([]string{"EXPORTER_OTLP_ENDPOINT", c.server.URL, "EXPORTER_OTLP_TIMEOUT",
+		strconv.FormatInt(patience.Milliseconds(), 10)}, more...)...)))(c.t)
 	return Open(to, Options{Session: "01SESSION", Version: "1.2.3", Warn: w.add, endBound: c.endBound})
 }
 

@@ -331,11 +331,8 @@ func TestTheCollectorIsVerified(t *testing.T) {
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})
 	must.Do(t, os.WriteFile(roots, certificate, 0o600))
 	for _, more := range [][]string{nil, {"EXPORTER_OTLP_CERTIFICATE", roots}} {
-		to, err := FromEnvironment(env(append([]string{"EXPORTER_OTLP_ENDPOINT", secure.URL, "LOGS_EXPORTER", "none"},
-			more...)...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		to := must.Get(FromEnvironment(env(append([]string{"EXPORTER_OTLP_ENDPOINT", secure.URL, "LOGS_EXPORTER", "none"},
+			more...)...)))(t)
 		x := Open(to, Options{Warn: w.add, endBound: patience})
 		exchange(x, 1, proxied())
 		x.Close()

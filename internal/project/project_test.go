@@ -220,10 +220,8 @@ func TestAProjectsDockerfileIsInTheProject(t *testing.T) {
 		t.Errorf("the Dockerfile is %q in %s, %v", data, path, err)
 	}
 	// A link that another sandbox of the project puts there after the check.
-	if err := errors.Join(os.RemoveAll(filepath.Join(s.Dir, "sub")),
-		os.Symlink(outside, filepath.Join(s.Dir, "sub"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.RemoveAll(filepath.Join(s.Dir, "sub")),
+		os.Symlink(outside, filepath.Join(s.Dir, "sub"))))
 	if _, data, err := s.Custom.Read(s.Dir); err == nil {
 		t.Errorf("a link leads to %q", data)
 	}

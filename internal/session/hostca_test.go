@@ -178,9 +178,8 @@ func TestTheEndOfASessionTakesItsRootOffTheAccount(t *testing.T) {
 	dir := filepath.Join(o.Home, "trusted")
 	must.Do(t, os.Mkdir(dir, 0o700))
 	c := describeCertificate(s.ID(), s.ca.Host().Root, nil)
-	raw, err := json.Marshal(map[string]any{"format": 1, "session_id": s.ID(), "sha256": c.SHA256, "pem": c.PEM,
-		"not_after": c.NotAfter, "stores": []ca.Store{{Kind: ca.NSSStore, Path: profile}}})
-	must.Do(t, err)
+	raw := must.Get(json.Marshal(map[string]any{"format": 1, "session_id": s.ID(), "sha256": c.SHA256, "pem": c.PEM,
+		"not_after": c.NotAfter, "stores": []ca.Store{{Kind: ca.NSSStore, Path: profile}}}))(t)
 	must.Do(t, os.WriteFile(filepath.Join(dir, s.ID()+".json"), raw, 0o600))
 	l := hosttrust.Ledger{Home: o.Home}
 	if got := l.Records(); len(got) != 1 || got[0].Err != nil {

@@ -229,11 +229,10 @@ func TestTunnelledHostsFollowTheOneRule(t *testing.T) {
 // exported opens and closes a session that exports to a collector at a URL, and returns its home and its warnings.
 func exported(t *testing.T, at string) (home string, warnings []string) {
 	t.Helper()
-	to, err := otlp.FromEnvironment(func(name string) string {
+	to := must.Get(otlp.FromEnvironment(func(name string) string {
 		return map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at,
 			"OTEL_EXPORTER_OTLP_HEADERS": "api-key=canary-of-otlp"}[name]
-	})
-	must.Do(t, err)
+	}))(t)
 	o := newOptions(t)
 	o.Export = to
 	o.Infof = func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }

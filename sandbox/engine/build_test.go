@@ -65,11 +65,8 @@ func (b *builder) engine() *Engine {
 	b.t.Helper()
 	server := httptest.NewServer(b)
 	b.t.Cleanup(server.Close)
-	cli, err := client.NewClientWithOpts(client.WithHost("tcp://"+server.Listener.Addr().String()),
-		client.WithVersion("1.41"))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	cli := must.Get(client.NewClientWithOpts(client.WithHost("tcp://"+server.Listener.Addr().String()),
+		client.WithVersion("1.41")))(b.t)
 	b.t.Cleanup(func() { _ = cli.Close() })
 	return &Engine{cli: cli}
 }

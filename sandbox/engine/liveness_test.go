@@ -222,8 +222,7 @@ func TestAHeldServiceStaysAndOneThatIsReleasedEnds(t *testing.T) {
 		}
 		t.Skip("there is no podman: scripts/prepare installs it")
 	}
-	dir := must.Get(os.MkdirTemp("", "held-"))(t) // a socket's path must be short
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := must.ShortDir(t)
 	conf := filepath.Join(dir, "containers.conf")
 	must.Do(t, os.WriteFile(conf, podmanConf(), 0o600))
 	serve := func(name string) (socket string, ended <-chan struct{}) {
@@ -270,8 +269,7 @@ func TestAHeldServiceStaysAndOneThatIsReleasedEnds(t *testing.T) {
 // fakePodman puts a program called podman first on the PATH.
 func fakePodman(t *testing.T, script string) {
 	t.Helper()
-	dir := must.Get(os.MkdirTemp("", "fake-"))(t) // a socket's path must be short
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := must.ShortDir(t)
 	must.Do(t, os.WriteFile(filepath.Join(dir, "podman"), []byte("#!/bin/sh\n"+script), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv("TMPDIR", dir)

@@ -104,11 +104,7 @@ func (b *box) start(env ...string) {
 // launch starts the gateway and returns the first line that it prints.
 func (b *box) launch(env ...string) string {
 	b.t.Helper()
-	dir, err := os.MkdirTemp("", "proxy-")
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := must.ShortDir(b.t)
 	must.Do(b.t, os.Chmod(dir, 0o711))
 	b.dir = dir
 	if b.explicit == nil {
