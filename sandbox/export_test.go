@@ -13,3 +13,6 @@ func (e *Engine) Run(ctx context.Context, b Box) (code int, err error) { return 
 
 // HasTimeToStop changes how long the box has between SIGTERM and SIGKILL.
 func (b *Box) HasTimeToStop(d time.Duration) { b.grace = d }
+
+// OpenToAll reports whether all users may write to a project.
+var OpenToAll = openToAll

@@ -1,9 +1,12 @@
 package sandbox_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
@@ -28,4 +31,23 @@ func TestWhereAProjectCanBeInASandbox(t *testing.T) {
 			t.Errorf("%q: %v, want %q", at, err, why)
 		}
 	}
+}
+
+// A file system that is mounted for all may have a repository that only its owner writes to.
+func TestAProjectIsOpenToAllWithWhatIsInIt(t *testing.T) {
+	dir := t.TempDir()
+	open := func(want bool, when string) {
+		t.Helper()
+		if got := sandbox.OpenToAll(dir); got != want {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+	open(false, "of its owner")
+	must.Do(t, os.Chmod(dir, 0o777))
+	must.Do(t, os.Symlink("nowhere", filepath.Join(dir, "link")))
+	open(true, "with a link")
+	must.Do(t, os.Mkdir(filepath.Join(dir, ".git"), 0o755))
+	open(false, "with a repository")
+	must.Do(t, os.Chmod(filepath.Join(dir, ".git"), 0o777))
+	open(true, "with a repository for all")
 }

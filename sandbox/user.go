@@ -38,7 +38,7 @@ func (e *Engine) boxUser(ctx context.Context, b box, image engine.Image) (user s
 		return "", false, fmt.Errorf("look at the project: %w", err)
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || info.Mode().Perm()&0o002 != 0 {
+	if !ok || openToAll(b.Dir) {
 		return image.User, homeless, nil
 	}
 	owner := strconv.Itoa(int(st.Uid))
@@ -54,6 +54,25 @@ func (e *Engine) boxUser(ctx context.Context, b box, image engine.Image) (user s
 		return "1000:1000", false, nil
 	}
 	return owner + ":" + strconv.Itoa(int(st.Gid)), true, nil
+}
+
+// maxOpenEntries bounds the entries of a project that openToAll looks at.
+const maxOpenEntries = 256
+
+// openToAll reports whether all users may write to a directory and to what is in it: a file system may be mounted for
+// all, and have a repository that only its owner writes to.
+func openToAll(dir string) bool {
+	d, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer d.Close()
+	info, err := d.Stat()
+	entries, _ := d.ReadDir(maxOpenEntries)
+	return err == nil && info.Mode().Perm()&0o002 != 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		info, err := e.Info()
+		return err != nil || e.Type()&fs.ModeSymlink == 0 && info.Mode().Perm()&0o002 == 0
+	})
 }
 
 // numeric reports whether a user has no name.
