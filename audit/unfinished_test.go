@@ -33,7 +33,7 @@ func TestWhatIsUnderWayIsFoundWithinABound(t *testing.T) {
 		if limit == 0 {
 			since = 0
 		}
-		if got := requests(u); got != want || u.Since != since {
+		if got := requestIDs(u); got != want || u.Since != since {
 			t.Errorf("limit %d: %q since %d, want %q since %d", limit, got, u.Since, want, since)
 		}
 	}
@@ -54,7 +54,7 @@ func TestWhatHasNoOutcomeIsFoundByItsBinding(t *testing.T) {
 	l.mustWrite(t, group)
 	for binding, want := range map[string]string{"api_key/tracker/work": "first second ", "api_key/tracker/home": ""} {
 		u := must.Get(l.Unfinished(t.Context(), Filter{Limit: 10, Newest: true, Binding: binding}))(t)
-		if got := requests(u); got != want {
+		if got := requestIDs(u); got != want {
 			t.Errorf("%s: %q, want %q", binding, got, want)
 		}
 	}
@@ -65,7 +65,7 @@ func intentOf(session, id string) *Row {
 		Fields: map[string]any{"request_id": id}}
 }
 
-func requests(u Unfinished) (ids string) {
+func requestIDs(u Unfinished) (ids string) {
 	for _, r := range u.Rows {
 		ids += r.Fields["request_id"].(string) + " "
 	}
