@@ -22,7 +22,7 @@ type session struct {
 	turns []string
 	used  time.Duration // by its turns
 
-	ctx  context.Context //nolint:containedctx // ends what is under way
+	ctx  context.Context // ends what is under way
 	stop func()
 	all  sync.WaitGroup
 }
