@@ -7,8 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/must"
@@ -30,6 +32,84 @@ func exportOf(t *testing.T) (c runner, lines []string, kept string) {
 	kept = filepath.Join(c.Flag, "kept")
 	must.Do(t, os.WriteFile(kept, []byte(c.ok("audit", "head")), 0o600))
 	return c, strings.SplitAfter(strings.TrimSuffix(c.ok("audit", "export"), "\n"), "\n"), kept
+}
+
+// With --complete, an export must have every row up to its last one.
+func TestACompleteExportLacksNoRow(t *testing.T) {
+	c, lines, _ := exportOf(t)
+	for _, w := range []struct {
+		name  string
+		lines []string
+		want  string // "": nothing is found
+	}{
+		{"whole", lines, ""},
+		{"up to row 7", lines[:7], ""},
+		{"without row 1", lines[1:], "1 rows up to row 12 are not in it, the first of them row 1"},
+		{"without rows 3 and 9", slices.Concat(lines[:2], lines[3:8], lines[9:]),
+			"2 rows up to row 12 are not in it, the first of them row 3"},
+	} {
+		file := filepath.Join(t.TempDir(), "export.jsonl")
+		must.Do(t, os.WriteFile(file, []byte(strings.Join(w.lines, "")), 0o600))
+		out, errs, code := c.run("audit", "verify", file, "--complete")
+		if (code == 0) != (w.want == "") || !strings.Contains(out, w.want) {
+			t.Errorf("%s: audit verify --complete ends with %d: %q, %q; want %q", w.name, code, out, errs, w.want)
+		}
+		if _, errs, code := c.run("audit", "verify", file); code != 0 {
+			t.Errorf("%s: audit verify ends with %d: %q", w.name, code, errs)
+		}
+	}
+	if _, errs, code := c.run("audit", "verify", "--complete"); code != 2 ||
+		!strings.Contains(errs, "--complete is for a file of audit export") {
+		t.Errorf("without a file, audit verify --complete ends with %d: %q", code, errs)
+	}
+}
+
+// The ts of an export is what the hash covers, to the digit. An export of an earlier version, without the zeros at its
+// end, is verified too; no other time is.
+func TestAnExportHasTheTimeThatTheHashCovers(t *testing.T) {
+	c := newRunner(t)
+	rows := requests(2)
+	rows[0].TS = time.Date(2026, 1, 2, 3, 4, 5, 120_000_000, time.UTC)
+	rows[1].TS = time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC)
+	c.write(rows...)
+	out := c.ok("audit", "export")
+	for _, want := range []string{`"ts":"2026-01-02T03:04:05.120000000Z"`, `"ts":"2026-01-02T03:04:06.000000000Z"`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the export has no %s: %s", want, out)
+		}
+	}
+	for _, w := range []struct {
+		from, to string
+		code     int
+	}{
+		{"", "", 0}, {".120000000Z", ".12Z", 0}, {".000000000Z", "Z", 0}, {".000000000Z", ".0Z", 1},
+		{".120000000Z", ".120000001Z", 1}, {"05.120000000Z", "05.12+00:00", 1},
+	} {
+		file := filepath.Join(t.TempDir(), "export.jsonl")
+		must.Do(t, os.WriteFile(file, []byte(strings.Replace(out, w.from, w.to, 1)), 0o600))
+		if found, errs, code := c.run("audit", "verify", file); code != w.code {
+			t.Errorf("with %s for %s, audit verify ends with %d: %s%s", w.to, w.from, code, found, errs)
+		}
+	}
+}
+
+// A short name selects the events of a connector that is not installed any more.
+func TestTheLogKnowsConnectorsThatWereRemoved(t *testing.T) {
+	c := newRunner(t)
+	rows := requests(3)
+	rows[0].ConnectorFQN, rows[1].ConnectorFQN = "github://acme/gone", "github://acme/several"
+	rows[2].ConnectorFQN = "github://other/several"
+	c.write(rows...)
+	if out := c.ok("audit", "list", "--connector", "gone", "--json"); strings.Count(out, "\n") != 1 ||
+		!strings.Contains(out, "github://acme/gone") {
+		t.Errorf("audit list --connector gone prints %q", out)
+	}
+	for name, want := range map[string]string{"several": "can be github://acme/several or github://other/several",
+		"never": "find the connector never"} {
+		if _, errs, code := c.run("audit", "list", "--connector", name); code == 0 || !strings.Contains(errs, want) {
+			t.Errorf("audit list --connector %s ends with %d: %q; want %q", name, code, errs, want)
+		}
+	}
 }
 
 // What audit verify FILE finds in an export without its home, and what the 70 lines of Python find that share nothing

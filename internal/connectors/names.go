@@ -52,10 +52,18 @@ func (n *Names) Resolve(name string) (spec.FQN, error) {
 	case 1:
 		return found[0], nil
 	default:
-		return "", hint.New(failure.Usagef("the connector name %s can be %s", name, hint.Alternatives(found)),
-			"write one of them in full")
+		return "", AmbiguousName(name, found)
 	}
 }
+
+// AmbiguousName returns the error for a short name that can stand for several connectors.
+func AmbiguousName[S ~string](name string, found []S) error {
+	return hint.New(failure.Usagef("the connector name %s can be %s", name, hint.Alternatives(found)),
+		"write one of them in full")
+}
+
+// IsUnknown reports whether err means that no connector has a short name.
+func IsUnknown(err error) bool { return errors.Is(err, store.ErrNotInstalled) }
 
 // ResolveInstalled returns the FQN of the installed connector that name stands for.
 func (n *Names) ResolveInstalled(name string) (spec.FQN, error) {

@@ -3,6 +3,7 @@ package review
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -51,6 +52,18 @@ func Misspelled(ctx context.Context, l *audit.Log, filter audit.Filter) string {
 		}
 	}
 	return ""
+}
+
+// Connectors returns the FQNs of the connectors with a short name that the log has events of, sorted.
+func Connectors(ctx context.Context, l *audit.Log, name string) (found []string, err error) {
+	groups, err := l.Groups(ctx, audit.Filter{}, audit.GroupBy{})
+	for _, g := range groups {
+		if strings.HasSuffix(g.Connector, "/"+name) {
+			found = append(found, g.Connector)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found), err
 }
 
 // maxCompared is with the values of how many of the newest rows a misspelled one is compared: about 50 ms of work.

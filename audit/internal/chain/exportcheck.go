@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 )
 
 // ExportReport is the result of VerifyExport.
@@ -60,6 +61,9 @@ func VerifyExport(from io.Reader, e Evidence) (ExportReport, error) {
 	if c.done.Lines == 0 {
 		return ExportReport{}, ErrNoExport
 	}
+	if e.Complete {
+		c.complete()
+	}
 	c.keptHeads()
 	if !signed.anyKey && signed.rows == 0 {
 		// Who chains all rows again leaves the signed heads out: without one, the keys would prove nothing.
@@ -78,7 +82,8 @@ var ErrNoExport = errors.New("it has no row of an audit log")
 type exportCheck struct {
 	Walk
 	done   ExportReport
-	before Head // the row before the first one of the export; seq 0: that is row 1
+	absent int64 // the number of the first row that is not in the export; 0: none
+	before Head  // the row before the first one of the export; seq 0: that is row 1
 }
 
 // exportedRow is a row with its fields as they are in the export.
@@ -101,6 +106,9 @@ func (c *exportCheck) line(line []byte) {
 	case absent > 0:
 		c.done.Gaps++
 		c.done.Absent += absent
+		if c.absent == 0 {
+			c.absent = c.Last.Seq + 1
+		}
 		if c.done.First == 0 {
 			c.before = Head{Seq: r.Seq - 1, Hash: r.PrevHash}
 		}
@@ -127,6 +135,15 @@ func (c *exportCheck) line(line []byte) {
 	}
 	request, _ := r.Fields[RequestIDName].(string)
 	c.passed(r.Seq, r.Event, request, r.Hash)
+}
+
+// complete adds a finding if the export lacks rows of its log.
+func (c *exportCheck) complete() {
+	if absent := c.done.Absent - c.done.Pruned; absent > 0 {
+		why := fmt.Sprintf("the export is not complete: %d rows up to row %d are not in it, the first of them row %d", absent,
+			c.done.Last, c.absent)
+		c.Report.Add(Finding{Found: FoundMissing, Why: why})
+	}
 }
 
 // pruned checks a row of EventPruned, and accounts for the rows that it stands for.
@@ -169,10 +186,16 @@ func parseExported(line []byte) (r Row, fields string, err error) {
 	if err := json.NewEncoder(&again).Encode(r); err != nil {
 		return r, "", err
 	}
-	if !sameTokens(line, again.Bytes()) {
+	if !sameTokens(line, again.Bytes()) && !sameTokens(line, withShortTime(again.Bytes(), r.TS)) {
 		return r, "", errors.New("it has a name twice, or in another order")
 	}
 	return r, string(stored), nil
+}
+
+// withShortTime returns a row as an earlier version exported it, whose ts ended with its last digit that is not 0.
+func withShortTime(row []byte, ts time.Time) []byte {
+	quoted := func(t []byte) []byte { return append(append([]byte(`"ts":"`), t...), '"') }
+	return bytes.Replace(row, quoted(AppendTime(nil, ts)), quoted(ts.AppendFormat(nil, time.RFC3339Nano)), 1)
 }
 
 // sameTokens reports whether two texts are the same JSON, but for white space and escapes.

@@ -150,6 +150,19 @@ func (r *Row) Complete(newest Head) (fields string, err error) {
 	return fields, nil
 }
 
+// MarshalJSON returns the row as an object of its columns, with ts as it is hashed.
+func (r Row) MarshalJSON() ([]byte, error) {
+	type columns Row
+	raw, err := json.Marshal(columns(r))
+	if err != nil {
+		return nil, err
+	}
+	const name = `"ts":"` // a text has no quotation mark that is not escaped
+	at := bytes.Index(raw, []byte(name)) + len(name)
+	end := at + bytes.IndexByte(raw[at:], '"')
+	return slices.Replace(raw, at, end, AppendTime(nil, r.TS)...), nil
+}
+
 // Begin sets the columns that a row has when it is appended.
 func (r *Row) Begin() {
 	if r.ID == "" {

@@ -12,8 +12,9 @@ import (
 
 // Evidence is what Verify compares the log with, beside what is kept in the home. The zero value is none.
 type Evidence struct {
-	Heads string   // signed heads that were kept elsewhere, one behind the other, as SignedHead returns them
-	Keys  []string // further public keys that signed heads of the log, as PublicKey returns them
+	Heads    string   // signed heads that were kept elsewhere, one behind the other, as SignedHead returns them
+	Complete bool     // an export must have every row from its first to its last one, and the first one of its log
+	Keys     []string // further public keys that signed heads of the log, as PublicKey returns them
 }
 
 // SignedCheck compares signed heads with the rows of a walk.

@@ -11,7 +11,6 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/auditlog"
-	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/review"
@@ -55,12 +54,8 @@ func (o *auditOptions) build(a *cli.App) (audit.Filter, error) {
 		}
 	}
 	var err error
-	if connectors.IsShortName(f.Connector) {
-		fqn, err := connectors.NewNames(a.Dir).Resolve(f.Connector)
-		if err != nil {
-			return f, err
-		}
-		f.Connector = string(fqn)
+	if f.Connector, err = a.RecordedConnector(f.Connector); err != nil {
+		return f, err
 	}
 	if err := o.resolveSessions(a, &f); err != nil {
 		return f, err

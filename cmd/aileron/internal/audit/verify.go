@@ -15,6 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/auditlog"
 	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/review"
 	"github.com/ALRubinger/aileron/internal/termsafe"
@@ -31,13 +32,16 @@ func newAuditVerifyCommand(a *cli.App) *cobra.Command {
 			"otherwise. With --head, the log must also have the rows that aileron audit head printed\n" +
 			"earlier: a log that was replaced together with all that is kept beside it lacks them.\n\n" +
 			"With a file of aileron audit export, its rows are checked instead, and no home is read.\n" +
-			"Signatures are then checked with the public keys of --key.",
+			"Signatures are then checked with the public keys of --key; --complete allows no gaps.",
 		Example: "  aileron audit verify --head /mnt/elsewhere/aileron.head",
 		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			var err error
 			if evidence.Heads, err = readKept(a, heads); err != nil {
 				return err
+			}
+			if evidence.Complete && len(files) == 0 {
+				return failure.Usagef("--complete is for a file of audit export; a home's log is always verified whole")
 			}
 			if len(files) > 0 {
 				return verifyExport(a, files[0], evidence)
@@ -56,6 +60,7 @@ func newAuditVerifyCommand(a *cli.App) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&heads, "head", "", "a file with signed heads of aileron audit head; - for standard input")
+	cmd.Flags().BoolVar(&evidence.Complete, "complete", false, "the file must have every row up to its last one")
 	cmd.Flags().StringArrayVar(&evidence.Keys, "key", nil, "a further public key that signed heads may have")
 	return cmd
 }
