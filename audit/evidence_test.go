@@ -115,10 +115,7 @@ func TestAChangedLogNeverLooksWholeAgain(t *testing.T) {
 				t.Error("Verify finds nothing before a session begins")
 			}
 			var reported []Row
-			l, err := Open(path, Options{Session: "third", OnBroken: func(r Row) { reported = append(reported, r) }})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(Open(path, Options{Session: "third", OnBroken: func(r Row) { reported = append(reported, r) }}))(t)
 			first := appendNumbered(t, l, "third", 0)
 			for i := range 5 {
 				appendNumbered(t, l, "third", i)

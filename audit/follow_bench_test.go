@@ -45,11 +45,8 @@ func BenchmarkFollow(b *testing.B) {
 	for written := 0; written < rows && ctx.Err() == nil; {
 		<-tick.C
 		for range min(each, rows-written) {
-			_, err := l.Append(ctx, Row{Event: EventProxyProxied, Decision: DecisionProxied, SessionID: "01FOLLOW",
-				Method: "GET", Host: "a.example", Port: 443, Path: "/", Status: 200})
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Get(l.Append(ctx, Row{Event: EventProxyProxied, Decision: DecisionProxied, SessionID: "01FOLLOW",
+				Method: "GET", Host: "a.example", Port: 443, Path: "/", Status: 200}))(b)
 			written++
 		}
 	}

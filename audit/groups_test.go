@@ -31,10 +31,7 @@ func columnsOf(r Row, hosts bool) Group {
 // A limit selects the newest rows, intents among them.
 func TestGroupsOfTheNewestRows(t *testing.T) {
 	l, rows := groupedLog(t, 1000)
-	groups, err := l.Groups(t.Context(), Filter{Limit: 10, Newest: true}, GroupBy{Intents: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	groups := must.Get(l.Groups(t.Context(), Filter{Limit: 10, Newest: true}, GroupBy{Intents: true}))(t)
 	n := int64(0)
 	for _, g := range groups {
 		if n += g.Rows; g.First.Before(rows[len(rows)-10].TS) {

@@ -149,10 +149,7 @@ func TestALockedLogIsNotPruned(t *testing.T) {
 func TestAPruneThatCannotBeSigned(t *testing.T) {
 	path, rows := indexedLog(t, 1)
 	last := rows[len(rows)-1]
-	plan, err := openReader(t, path).PlanPrune(t.Context(), PruneQuery{Before: last.TS.Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(openReader(t, path).PlanPrune(t.Context(), PruneQuery{Before: last.TS.Add(time.Hour)}))(t)
 	l := openSession(t, path, "")
 	plan.stands.Hash = "not a hash" // so that nothing can be signed
 	if _, err := l.Prune(t.Context(), plan, nil); err == nil {

@@ -119,10 +119,7 @@ func TestTheQueueIsBoundedAndCanBeMadeAnew(t *testing.T) {
 func TestAQueueThatCannotBeOpenedIsReportedOnce(t *testing.T) {
 	path, session := filepath.Join(t.TempDir(), databaseName), NewID()
 	var reports []error
-	l, err := Open(path, Options{Session: session, OnTurn: func(err error) { reports = append(reports, err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(path, Options{Session: session, OnTurn: func(err error) { reports = append(reports, err) }}))(t)
 	file := filepath.Join(filepath.Dir(path), table.TurnName)
 	whileIdle(t, l, func() {
 		must.Do(t, errors.Join(os.RemoveAll(file), os.Mkdir(file, 0o700)))
