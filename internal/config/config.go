@@ -275,8 +275,16 @@ func parseMemory(text string) (int64, error) {
 	case err != nil || math.IsNaN(n) || n < 0 || n >= 1<<62:
 		return 0, bad
 	case n > 0 && n < minSandboxMemory:
-		return 0, fmt.Errorf(`sandbox.memory is %q; it must be at least "16m", or no command starts; `+
-			`"none" removes the limit`, text)
+		what := ""
+		if unit == 1 {
+			meant := number + "m"
+			if n < 16 {
+				meant = number + "g"
+			}
+			what = fmt.Sprintf(", which are bytes (did you mean %q?)", meant)
+		}
+		return 0, fmt.Errorf(`sandbox.memory is %q%s; it must be at least "16m", or no command starts; `+
+			`"none" removes the limit`, text, what)
 	}
 	return int64(n), nil
 }

@@ -27,6 +27,8 @@ func TestTheLimitsOfASandboxAreRead(t *testing.T) {
 		{`cpus = "none"`, -1, 0, ""},
 		{`engine_timeout = "10m"`, -1, -1, ""},
 		{`memory = "8m"`, 0, 0, `at least "16m"`},
+		{`memory = 512`, 0, 0, `which are bytes (did you mean "512m"?); it must be at least "16m"`},
+		{`memory = "4"`, 0, 0, `did you mean "4g"?`},
 		{`memory = "-1g"`, 0, 0, `"-1g"; it must be a size`},
 		{`memory = "much"`, 0, 0, `"much"; it must be a size`},
 		{`memory = "nan"`, 0, 0, `it must be a size`},

@@ -35,7 +35,7 @@ func ParsePort(text string) (Port, error) {
 	}{{host, &p.Host}, {port, &p.Sandbox}} {
 		n, err := strconv.ParseUint(part.text, 10, 16)
 		if err != nil || n == 0 || part.text[0] == '0' || part.text[0] == '+' {
-			return Port{}, hint.New(fmt.Errorf("publish %q: it is not [HOST:]PORT", text),
+			return Port{}, hint.New(fmt.Errorf("publish %q: it is not [HOST:]PORT: %q is not a port", text, part.text),
 				"ports are numbers from 1 to 65535, as in 8080:3000; the address is always 127.0.0.1")
 		}
 		*part.to = uint16(n)

@@ -32,6 +32,9 @@ func TestAPortIsParsed(t *testing.T) {
 			t.Errorf("ParsePort(%q) = %v", text, err)
 		}
 	}
+	if _, err := ParsePort("8080:99999"); err == nil || !strings.Contains(err.Error(), `"99999" is not a port`) {
+		t.Errorf("ParsePort(8080:99999) = %v, want which part is wrong", err)
+	}
 }
 
 // freePort returns a port of the loopback address on which nothing listens.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,14 +76,55 @@ func UsageFlags(cmd *cobra.Command, err error) error {
 		number = strings.Trim(number, "\"")
 		return hint.New(failure.Usage(err), "write %[1]sh, %[1]sm or %[1]ss for hours, minutes or seconds", number)
 	}
-	if strings.Contains(err.Error(), "in duration ") {
+	if _, text, is := strings.Cut(err.Error(), `unknown unit "d" in duration `); is {
+		if days, bad := strconv.Atoi(strings.Trim(text, `d"`)); bad == nil && days < 1000 {
+			return hint.New(failure.Usage(err), "a duration has no days: write %dh", 24*days)
+		}
+	}
+	if strings.Contains(err.Error(), " duration ") {
 		return hint.New(failure.Usage(err), "a duration is such as 90s, 30m or 8h")
 	}
 	var number *strconv.NumError
 	if errors.As(err, &number) {
-		return failure.Usagef("%s", strings.Replace(err.Error(), number.Error(), number.Err.Error(), 1))
+		return failure.Usagef("%s", strings.Replace(err.Error(), number.Error(), notNumber(number), 1))
 	}
 	return failure.Usage(err)
+}
+
+// notNumber returns why a value is not what its flag takes.
+func notNumber(err *strconv.NumError) string {
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return "it is out of range"
+	case err.Func == "ParseBool":
+		return "it is not true or false"
+	}
+	return "it is not a whole number"
+}
+
+// CheckListen returns a usage error unless the value of --listen is an address with a port.
+func CheckListen(text string) error {
+	host, port, err := net.SplitHostPort(text)
+	_, noPort := net.LookupPort("tcp", port)
+	_, digits := strconv.ParseUint(text, 10, 16)
+	why, write := "", "127.0.0.1:8080, or 127.0.0.1:0 for any port that is free"
+	switch {
+	case text == "":
+		why = "it is empty"
+	case strings.Contains(text, "://"):
+		why = "it is a URL, and not an address with a port"
+	case err != nil && digits == nil:
+		why, write = "it has no address", "127.0.0.1:"+text
+	case err != nil && net.ParseIP(text) != nil && strings.Contains(text, ":"):
+		why, write = "it has no port", "["+text+"]:8080"
+	case err != nil:
+		why = "it is not an address with a port"
+	case noPort != nil:
+		why, write = fmt.Sprintf("%q is not a port: they are numbers up to 65535", port), net.JoinHostPort(host, "8080")
+	default:
+		return nil
+	}
+	return hint.New(failure.Usagef("--listen is %q; %s", text, why), "write %s", write)
 }
 
 // afterDashes adds to the error of an unknown flag the flag that was probably meant and, behind the name of an agent,

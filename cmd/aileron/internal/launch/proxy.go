@@ -64,6 +64,9 @@ from --env (bash, zsh, fish).`,
 }
 
 func (o *proxyOptions) run(ctx context.Context, a *cli.App) error {
+	if err := cli.CheckListen(o.listen); err != nil {
+		return err
+	}
 	if o.detach && a.Detached == nil {
 		return o.runDetached(ctx, a)
 	}
