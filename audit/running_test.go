@@ -72,7 +72,7 @@ func TestARunningSessionRemembersWhatItWrote(t *testing.T) {
 				before = appendNumbered(t, l, session, i)
 			}
 			l.flush(t.Context())
-			before := must.Get(l.Get(t.Context(), before.ID))(t) // with its hash
+			before = must.Get(l.Get(t.Context(), before.ID))(t) // with its hash
 			m.do(t, home, older)
 			if m.name == "witness removed" {
 				return // a running session is not misled, and recreates it
