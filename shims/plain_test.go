@@ -25,3 +25,15 @@ func FuzzPlainASCII(f *testing.F) {
 		}
 	})
 }
+
+// A list ends before the item that would go beyond the bound, and not before one that just fits.
+func TestAListEndsAtItsBound(t *testing.T) {
+	for _, c := range []struct {
+		most int
+		want string
+	}{{5, "ab cde"}, {4, "ab … 1 more"}, {2, "ab … 1 more"}, {1, " … 2 more"}} {
+		if got := within([]string{"ab", "cde"}, c.most); got != c.want {
+			t.Errorf("within %d = %q, want %q", c.most, got, c.want)
+		}
+	}
+}

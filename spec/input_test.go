@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -169,5 +170,25 @@ func TestAUsernameMakesBasicCredentials(t *testing.T) {
 		`{"kind": "bearer", "inject": {"in": "query", "name": "k", "username": "u"}}`: "stands in a header",
 	} {
 		wantOnly(t, rest+credential, op0+".credential.inject", why)
+	}
+}
+
+// Arguments that inputs have are accepted, and each mistake is the one that is named.
+func TestArgumentsAreCheckedAgainstInputs(t *testing.T) {
+	inputs := []Input{{Name: "title", Type: "string", Required: true}, {Name: "count", Type: "integer"}}
+	for _, c := range []struct {
+		args map[string]any
+		want string // "": they are accepted
+	}{
+		{map[string]any{"title": "x", "count": json.Number("1")}, ""},
+		{map[string]any{"title": "x"}, ""},
+		{map[string]any{"title": "x", "zone": "x"}, "args.zone: there is no such input"},
+		{map[string]any{"count": json.Number("1")}, "args.title: it is missing"},
+		{map[string]any{"title": nil}, "args.title: it is null"},
+	} {
+		err := CheckInputs(inputs, c.args)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("CheckInputs(%v) = %v, want %q", c.args, err, c.want)
+		}
 	}
 }

@@ -522,3 +522,19 @@ func TestTheOutputOfOlderSessionsIsRemoved(t *testing.T) {
 		t.Errorf("Prune of nothing = %d, %v", n, err)
 	}
 }
+
+// A sequence of a terminal is read up to the 32nd byte behind its introduction, and no further.
+func TestASequenceOfATerminalIsBounded(t *testing.T) {
+	for _, c := range []struct {
+		digits int
+		n      int // bytes of the key
+	}{{31, 34}, {32, 35}, {33, 1}} {
+		typed := []byte("\x1b[" + strings.Repeat("1", c.digits) + "~rest")
+		if _, is, n := nextKey(typed); is != otherInput || n != c.n {
+			t.Errorf("with %d digits, the key has %d bytes; want %d", c.digits, n, c.n)
+		}
+	}
+	if key, is, n := nextKey([]byte("a\x1b[~")); key != 'a' || is != aKey || n != 1 {
+		t.Errorf("nextKey = %q, %v, %d", key, is, n)
+	}
+}

@@ -205,3 +205,18 @@ func TestTheFileOfKeysIsReadAsItWasWritten(t *testing.T) {
 		t.Errorf("%v\n%s\nwant\n%s", err, got.marshal(), want.marshal())
 	}
 }
+
+// The name of a file of keys is that of one authority, and no other name is.
+func TestAFileOfKeysIsThatOfOneAuthority(t *testing.T) {
+	for name, want := range map[string]Authority{
+		"github_acme.toml": "github://acme",
+		"github_acme":      "", // no suffix
+		"github_.toml":     "",
+		"acme.toml":        "",
+		"GitHub_acme.toml": "",
+	} {
+		if a, ok := authorityOfFile(name); ok != (want != "") || ok && a != want {
+			t.Errorf("authorityOfFile(%q) = %q, %t; want %q", name, a, ok, want)
+		}
+	}
+}

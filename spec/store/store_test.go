@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -427,6 +428,23 @@ func TestTheHintDependsOnWhatIsKnown(t *testing.T) {
 		}
 		if got := hint.Of(Hint(err)); !strings.HasPrefix(got, c.hint) {
 			t.Errorf("the hint of %v is %q, want %q", c.err, got, c.hint)
+		}
+	}
+}
+
+// The error names the connector by the beginning of its hash, and the file if it is one.
+func TestAnUnreadableConnectorIsNamed(t *testing.T) {
+	hash := "sha256:" + strings.Repeat("a", 64)
+	const what = "the installed connector sha256:aaaaaaaaaaaa could not be read: "
+	for _, c := range []struct {
+		err  UnreadableError
+		want string
+	}{
+		{UnreadableError{Hash: hash, File: "a.json", Err: fs.ErrPermission}, what + "a.json: permission denied"},
+		{UnreadableError{Hash: hash, Err: fs.ErrPermission}, what + "permission denied"},
+	} {
+		if got := c.err.Error(); got != c.want {
+			t.Errorf("Error() = %q, want %q", got, c.want)
 		}
 	}
 }
