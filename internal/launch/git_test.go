@@ -259,6 +259,7 @@ func TestSSHIsRewrittenWhereAConnectorHasTheHost(t *testing.T) {
 		{"an old scheme", "", "", "git+ssh://git@github.com/", "https://github.com/"},
 		{"an organisation's user", "", "", "org-123@github.com:", "https://github.com/"},
 		{"another host", "", "", "git@other.test:", "git@other.test:"},
+		{"another host whose name begins as GitLab's", "", "", "git@altgithub.com:", "git@altgithub.com:"},
 		{"a path that has a colon", "", "", "./x:", "./x:"},
 		{"SSH for HTTPS", "git@github.com:", "https://github.com/", "https://github.com/", "https://github.com/"},
 		{"SSH for all", "ssh://git@", "https://", "https://github.com/", "https://github.com/"},

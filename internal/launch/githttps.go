@@ -85,7 +85,10 @@ func urlRule(to, key, from string) string {
 // overHTTPS returns what a URL of SSH, or the beginning of one, is over HTTPS; "" if it leads to none of the hosts.
 func overHTTPS(url string, hosts []string) string {
 	form, host, _ := cutSSH(url)
-	usual := strings.TrimPrefix(strings.TrimPrefix(host, "alt"), "ssh.")
+	usual, is := strings.CutPrefix(host, "ssh.")
+	if !is {
+		usual = strings.TrimPrefix(host, "altssh.")
+	}
 	for _, h := range hosts {
 		if form != "" && (h == host || h == usual) {
 			return "https://" + h + "/" + strings.TrimLeft(url[len(form):], "/")
