@@ -22,7 +22,7 @@ func TestAPersonIsAsked(t *testing.T) {
 func TestALongConnectorIsSummarisedOnATerminal(t *testing.T) {
 	for answers, whole := range map[string]bool{"y": false, "? y": true} {
 		_, errs, code := newOwner(t).converse(strings.Fields(answers), "connector", "install", "github")
-		if code != 0 || !strings.Contains(errs, "  writes      7 operations with POST, PATCH: issues.create") ||
+		if code != 0 || !strings.Contains(errs, "  writes      16 operations with POST, PATCH, DELETE: issues.create") ||
 			!strings.Contains(errs, "  unsearched  releases.asset, repos.tarball, repos.zipball\n") ||
 			strings.Contains(errs, "api.github.com/repos/{owner}/{repo}/readme") != whole {
 			t.Errorf("the answers %q end with %d: %s", answers, code, errs)
