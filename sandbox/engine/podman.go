@@ -130,42 +130,24 @@ func (podman) exit(ctx context.Context, e *Engine, c *Container) (Exit, error) {
 		Exit
 		err error
 	}
-	results := make(chan result, 2) // one of each
+	results := make(chan result, 2)
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	wait := func(interval string) {
-		var r result
-		query := "/wait?condition=stopped&condition=exited&interval=" + interval
-		r.err = e.libpod(ctx, http.MethodPost, "/containers/"+c.ID+query, 64<<10, &r.Code)
-		results <- r
-	}
 	asking.Go(func() {
-		switch s, ok := e.stateOfEnded(ctx, c); {
-		case ok:
+		if s, ok := e.stateOfEnded(ctx, c); ok {
 			results <- result{Exit: Exit{Code: s.ExitCode, State: &s}}
-		case c.Held() && ctx.Err() == nil:
-			wait(soonEnded)
 		}
 	})
-	asking.Go(func() { wait(waitInterval(c)) })
+	asking.Go(func() {
+		var r result
+		const query = "/wait?condition=stopped&condition=exited&interval=50ms"
+		r.err = e.libpod(ctx, http.MethodPost, "/containers/"+c.ID+query, 64<<10, &r.Code)
+		results <- r
+	})
 	first := <-results
 	return first.Exit, first.err
-}
-
-// Podman waits by looking at the container again and again. Where its process is held, the end is seen without that.
-const (
-	soonEnded = "50ms"
-	lateEnded = "5s"
-)
-
-// waitInterval returns how often Podman is to look whether the container has ended.
-func waitInterval(c *Container) string {
-	if c.Held() {
-		return lateEnded
-	}
-	return soonEnded
 }
 
 // stateOfEnded returns the state of a container when its process has ended, if
