@@ -157,8 +157,11 @@ func isJKS(store []byte) bool { return len(store) >= 4 && binary.BigEndian.Uint3
 func addToJKS(store []byte, entries []pkcs12.TrustStoreEntry) []byte {
 	out := bytes.Clone(store[:len(store)-sha1.Size])
 	version, count := out[4:8], out[8:12]
-	binary.BigEndian.PutUint32(count, binary.BigEndian.Uint32(count)+uint32(len(entries)))
-	text := func(s string) { out = append(binary.BigEndian.AppendUint16(out, uint16(len(s))), s...) }
+	number := func(n int) uint32 { return uint32(n) } //nolint:gosec // far below: entries are the session's roots
+	binary.BigEndian.PutUint32(count, binary.BigEndian.Uint32(count)+number(len(entries)))
+	text := func(s string) {
+		out = append(binary.BigEndian.AppendUint16(out, uint16(len(s))), s...) //nolint:gosec // a short name
+	}
 	for _, e := range entries {
 		out = binary.BigEndian.AppendUint32(out, jksCertificate)
 		text("aileron-" + e.FriendlyName)
@@ -166,7 +169,7 @@ func addToJKS(store []byte, entries []pkcs12.TrustStoreEntry) []byte {
 		if binary.BigEndian.Uint32(version) == 2 {
 			text("X.509")
 		}
-		out = append(binary.BigEndian.AppendUint32(out, uint32(len(e.Cert.Raw))), e.Cert.Raw...)
+		out = append(binary.BigEndian.AppendUint32(out, number(len(e.Cert.Raw))), e.Cert.Raw...)
 	}
 	return jksDigest(out).Sum(out)
 }

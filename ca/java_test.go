@@ -2,7 +2,7 @@ package ca
 
 import (
 	"bytes"
-	"crypto/sha1" //nolint:gosec // the format's own digest
+	"crypto/sha1"
 	"crypto/x509"
 	"encoding/asn1"
 	"encoding/pem"

@@ -123,11 +123,11 @@ func (j *javas) add(name, to string) error {
 	}
 	j.roots = append(j.roots, roots...)
 	with, err := ca.AddToJavaStore(data, j.in.root)
-	if err != nil || j.in.mounted(to) { // the one with the roots of all remains
+	if ok := err == nil && !j.in.mounted(to); ok {
+		j.stores = append(j.stores, File{Path: to, Mode: 0o644, Data: with})
+	} else { // the store with the roots of all remains
 		j.missed = true
-		return nil
 	}
-	j.stores = append(j.stores, File{Path: to, Mode: 0o644, Data: with})
 	return nil
 }
 

@@ -105,7 +105,7 @@ func notNumber(err *strconv.NumError) string {
 // CheckListen returns a usage error unless the value of --listen is an address with a port.
 func CheckListen(text string) error {
 	host, port, err := net.SplitHostPort(text)
-	_, noPort := net.LookupPort("tcp", port)
+	_, noPort := strconv.ParseUint(cmp.Or(port, "0"), 10, 16)
 	_, digits := strconv.ParseUint(text, 10, 16)
 	why, write := "", "127.0.0.1:8080, or 127.0.0.1:0 for any port that is free"
 	switch {
