@@ -39,7 +39,7 @@ func TestServeSavesWhatExportPrints(t *testing.T) {
 		r.Header.Set("Origin", origin)
 		r.Header.Set("Aileron-Page-Key", key)
 		r.Header.Set("Cookie", cookie)
-		res := must.Get(http.DefaultTransport.RoundTrip(r))(t)
+		res := must.Get(http.DefaultTransport.RoundTrip(r))(t) //nolint:bodyclose // closed below
 		defer res.Body.Close()
 		text, err := io.ReadAll(res.Body)
 		if err != nil || res.StatusCode != http.StatusOK {

@@ -130,8 +130,9 @@ func talk(t *testing.T, proxy *url.URL) {
 			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", 101},
 	} {
 		must.Get(io.WriteString(conn, step.request))(t)
-		res := must.Get(http.ReadResponse(in, &http.Request{Method: http.MethodConnect}))(t)
-		_ = res.Body.Close() // it has none
+		connect := &http.Request{Method: http.MethodConnect}
+		res := must.Get(http.ReadResponse(in, connect))(t) //nolint:bodyclose // closed below
+		_ = res.Body.Close()                               // it has none
 		if res.StatusCode != step.status {
 			t.Fatalf("%s after %q", res.Status, step.request)
 		}

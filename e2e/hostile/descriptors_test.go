@@ -52,7 +52,7 @@ func (c *client) refused(t *testing.T) (status int, reason string) {
 	conn := must.Get(c.door())(t)
 	defer conn.Close()
 	fmt.Fprintf(conn, "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\n%s\r\n", hostH1, hostH1, c.token())
-	res := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
+	res := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t) //nolint:bodyclose // closed below
 	defer res.Body.Close()
 	body := must.Get(io.ReadAll(res.Body))(t)
 	var said struct {

@@ -174,7 +174,8 @@ func TestAClientThatDoesNotReadHoldsTheOrigin(t *testing.T) {
 		host := map[bool]string{false: hostH1, true: hostH2}[h2]
 		origin.moved.Store(0)
 		gone := origin.gone.Load()
-		res := must.Get(shared.client(t, h2).Get("https://" + host + "/v1/get?n=524288000"))(t)
+		large := "https://" + host + "/v1/get?n=524288000"
+		res := must.Get(shared.client(t, h2).Get(large))(t) //nolint:bodyclose // closed below
 		if n := stalled(t, &origin.moved); n > most {
 			t.Errorf("HTTP/2 %t: the origin sent %d MiB to a client that reads nothing", h2, n/mib)
 		} else {
@@ -221,7 +222,7 @@ func TestAnOriginThatDoesNotReadHoldsTheClient(t *testing.T) {
 // answer reads one response, and returns its body.
 func answer(t *testing.T, br *bufio.Reader) string {
 	t.Helper()
-	res := must.Get(http.ReadResponse(br, nil))(t)
+	res := must.Get(http.ReadResponse(br, nil))(t) //nolint:bodyclose // closed below
 	defer res.Body.Close()
 	body := must.Get(io.ReadAll(res.Body))(t)
 	return string(body)

@@ -50,7 +50,7 @@ func ask(t *testing.T, c *http.Client, method, url, header, body string) answere
 	if name, value, ok := strings.Cut(header, ": "); ok {
 		req.Header.Set(name, value)
 	}
-	res := must.Get(c.Do(req))(t)
+	res := must.Get(c.Do(req))(t) //nolint:bodyclose // closed below
 	defer res.Body.Close()
 	read := must.Get(io.ReadAll(res.Body))(t)
 	return answered{res.StatusCode, string(read), res.Header}

@@ -67,7 +67,7 @@ func TestAListenerIsServedUntilClose(t *testing.T) {
 	}
 	for _, at := range addresses {
 		req := must.Get(http.NewRequestWithContext(t.Context(), "GET", "http://"+at+"/healthz", nil))(t)
-		res := must.Get(http.DefaultTransport.RoundTrip(req))(t)
+		res := must.Get(http.DefaultTransport.RoundTrip(req))(t) //nolint:bodyclose // closed below
 		_ = res.Body.Close()
 	}
 	http.DefaultClient.CloseIdleConnections()
