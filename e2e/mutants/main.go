@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -124,7 +125,7 @@ func choose(o options) ([]mutant, error) {
 	}), nil
 }
 
-// check reports the edits that do not apply once in the files as they are.
+// check reports the edits that do not apply once in the files as they are, and the tests that are gone.
 func check(mutants []mutant) error {
 	var faults []error
 	for _, m := range mutants {
@@ -132,11 +133,38 @@ func check(mutants []mutant) error {
 		if err == nil && m.edits(string(was)) != 1 {
 			err = fmt.Errorf("%w: %q in %s", errStale, m.old, m.file)
 		}
+		if err == nil {
+			err = m.hasTest()
+		}
 		if err != nil {
 			faults = append(faults, fmt.Errorf("%s: %w", m.id, err))
 		}
 	}
 	return errors.Join(faults...)
+}
+
+var testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
+
+// hasTest reports whether the package has a test that the mutant names.
+func (m mutant) hasTest() error {
+	name, _, _ := strings.Cut(m.run, "/")
+	run, err := regexp.Compile(name)
+	if err != nil {
+		return fmt.Errorf("the tests %q: %w", m.run, err)
+	}
+	files, err := filepath.Glob(filepath.Join(m.pkg, "*_test.go"))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		for _, f := range testFunction.FindAllSubmatch(text, -1) {
+			if run.Match(f[1]) {
+				return nil
+			}
+		}
+	}
+	return errors.Join(fmt.Errorf("%w: %s has no test %s", errStale, m.pkg, name), err)
 }
 
 // scratch makes a work tree of HEAD, in which edits are made.

@@ -18,9 +18,11 @@ func compute(d time.Duration) { <-time.After(d) }
 // session is a scheduler whose turns are noted by the names of their streams.
 type session struct {
 	*Scheduler
-	t     *testing.T
-	turns []string
-	used  time.Duration // by its turns
+	t *testing.T
+
+	mu    sync.Mutex
+	taken []string
+	spent time.Duration // by its turns
 
 	ctx  context.Context // ends what is under way
 	stop func()
@@ -51,16 +53,41 @@ func (s *session) body(name string, n int, each time.Duration) {
 	var t Stream
 	t.Reset(s.Scheduler, s.ctx)
 	for ; n > 0 && s.ctx.Err() == nil && t.Begin(piece) == nil; n-- {
-		s.turns = append(s.turns, name)
+		s.note(name, 0)
 		compute(each)
-		s.used += each
+		s.note("", each)
 		t.End()
 	}
 }
 
-// count returns how many turns a body had.
-func (s *session) count(name string) (n int) {
-	for _, turn := range s.turns {
+// note notes a turn that begins, or what one has used.
+func (s *session) note(name string, used time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.spent += used; name != "" {
+		s.taken = append(s.taken, name)
+	}
+}
+
+// turns returns the names of the streams whose turns began, and forgets them.
+func (s *session) turns() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := s.taken
+	s.taken = nil
+	return taken
+}
+
+// used returns what all turns have used.
+func (s *session) used() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.spent
+}
+
+// count returns how many of the turns a body had.
+func count(turns []string, name string) (n int) {
+	for _, turn := range turns {
 		if turn == name {
 			n++
 		}
@@ -82,10 +109,10 @@ func TestWhatIsSmallGoesBeforeWhatIsLarge(t *testing.T) {
 	run(t, func(t *testing.T, s *session) {
 		s.bodies(32, "large", time.Millisecond)
 		compute(200 * time.Millisecond) // all of them have used what a new body has in advance
-		s.turns = nil
+		s.turns()
 		s.body("small", 3, time.Millisecond/2)
-		if n := len(s.turns); n > 3+3 {
-			t.Errorf("a body of three pieces took part in %d turns: %v", n, s.turns)
+		if turns := s.turns(); len(turns) > 3+3 {
+			t.Errorf("a body of three pieces took part in %d turns: %v", len(turns), turns)
 		}
 	})
 }
@@ -117,9 +144,10 @@ func TestLargeBodiesShareEqually(t *testing.T) {
 			s.bodies(1, name, time.Millisecond)
 		}
 		compute(200 * time.Millisecond)
+		turns := s.turns()
 		for _, name := range names {
-			if n := s.count(name); n < 40 || n > 60 {
-				t.Errorf("%s had %d of %d turns", name, n, len(s.turns))
+			if n := count(turns, name); n < 40 || n > 60 {
+				t.Errorf("%s had %d of %d turns", name, n, len(turns))
 			}
 		}
 	})
@@ -132,7 +160,8 @@ func TestTimeIsSharedAndNotBytes(t *testing.T) {
 		s.bodies(4, "fast", time.Millisecond/4)
 		compute(time.Second)
 		// One turn in eight is that of the other one, whatever it used.
-		if fast, slow := s.count("fast"), s.count("slow"); fast < 5*slow {
+		turns := s.turns()
+		if fast, slow := count(turns, "fast"), count(turns, "slow"); fast < 5*slow {
 			t.Errorf("the fast body had %d turns and the slow one %d", fast, slow)
 		}
 	})
@@ -150,10 +179,11 @@ func TestWhatIsLargeIsNotStarved(t *testing.T) {
 				}
 			})
 		}
-		s.turns = nil
+		s.turns()
 		compute(300 * time.Millisecond)
-		if n := s.count("large"); n < 20 {
-			t.Errorf("the large body had %d of %d turns", n, len(s.turns))
+		turns := s.turns()
+		if n := count(turns, "large"); n < 20 {
+			t.Errorf("the large body had %d of %d turns", n, len(turns))
 		}
 	})
 }
