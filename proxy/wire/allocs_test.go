@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/must"
@@ -56,14 +57,17 @@ func smallExchange(t testing.TB) (func(), *writeCounter) {
 	}, counted
 }
 
+// In a bubble: a head whose body is late leaves before it.
 func TestASmallResponseIsOneWrite(t *testing.T) {
-	exchange, conn := smallExchange(t)
-	for range 100 {
-		exchange()
-	}
-	if n := conn.writes.Load(); n != 100 {
-		t.Errorf("100 responses were %d writes", n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		exchange, conn := smallExchange(t)
+		for range 100 {
+			exchange()
+		}
+		if n := conn.writes.Load(); n != 100 {
+			t.Errorf("100 responses were %d writes", n)
+		}
+	})
 }
 
 func TestAnExchangeTakesFewAllocations(t *testing.T) {
