@@ -106,11 +106,13 @@ func graphql(w http.ResponseWriter, r *http.Request) {
 		"pullRequests": list(item), "pullRequest": item, "issue": item, "issueOrPullRequest": item, "hasIssue": true,
 		"labels": list(map[string]any{"id": "L_1", "name": "bug", "color": "ffffff"}), "assignableUsers": list(owner),
 		"milestones": list(), "releases": list(map[string]any{"tagName": "v1", "name": "v1", "publishedAt": date}),
-		// gh asks for a draft while it asks the REST API for the release, and takes what comes first.
-		"release": nil, "visibility": "PUBLIC", "createdAt": date, "pushedAt": date, "updatedAt": date}
+		"visibility": "PUBLIC", "createdAt": date, "pushedAt": date, "updatedAt": date}
 	switch { // names that stand for more than one thing
 	case strings.Contains(query.Query, "releases("):
 		repository = map[string]any{"releases": repository["releases"]}
+	case strings.Contains(query.Query, "release("):
+		// gh asks for a draft while it asks the REST API for the release, and takes what comes first.
+		repository = map[string]any{"release": nil}
 	case strings.Contains(query.Query, "projectItems("):
 		repository = map[string]any{"pullRequest": map[string]any{"projectItems": list()}}
 	}
