@@ -35,23 +35,34 @@ func TestAnUnattendedAgentDoesNotAsk(t *testing.T) {
 	for name, a := range askings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			harness.NeedEngine(t, "podman")
-			recipes.Need(t, "podman", recipes.Agent(a.agent))
-			if a.asks != "" {
-				s, ran := a.start(t, "--unattended=false")
-				s.waitFor(a.asks)
-				if ran() {
-					t.Error("it ran the command before it was answered")
-				}
-			}
-			s, ran := a.start(t, "--unattended")
-			s.waitFor("Alldone,saysthestub.")
-			if !ran() {
-				t.Errorf("it did not run the command:\n%q", s.Shown())
-			}
-			s.quit("\x03")
+			a.doesNotAsk(t, "podman")
 		})
 	}
+	for name, a := range askings { // one after the other: two at once would load their images at once
+		t.Run(name+" on docker", func(t *testing.T) {
+			harness.PodmanIsEnough(t, "docker")
+			a.doesNotAsk(t, "docker")
+		})
+	}
+}
+
+func (a asking) doesNotAsk(t *testing.T, engine string) {
+	t.Helper()
+	harness.NeedEngine(t, engine)
+	recipes.Need(t, engine, recipes.Agent(a.agent))
+	if a.asks != "" {
+		s, ran := a.start(t, engine, "--unattended=false")
+		s.waitFor(a.asks)
+		if ran() {
+			t.Error("it ran the command before it was answered")
+		}
+	}
+	s, ran := a.start(t, engine, "--unattended")
+	s.waitFor("Alldone,saysthestub.")
+	if !ran() {
+		t.Errorf("it did not run the command:\n%q", s.Shown())
+	}
+	s.quit("\x03")
 }
 
 // opencode rejects what it would ask for where there is no terminal. What is denied stays denied.
@@ -85,7 +96,7 @@ func TestUnattendedOpencodeRunsWhatItWouldAskFor(t *testing.T) {
 
 // start starts the agent in a terminal and types a prompt, upon which its model asks for a command. ran reports whether
 // that has run.
-func (a asking) start(t *testing.T, flag string) (s screen, ran func() bool) {
+func (a asking) start(t *testing.T, engine, flag string) (s screen, ran func() bool) {
 	t.Helper()
 	i := interactives[a.agent]
 	u := newUser(t, stub.Script{Command: "touch ran"}, i.connector)
@@ -99,7 +110,7 @@ func (a asking) start(t *testing.T, flag string) (s screen, ran func() bool) {
 	if a.owner != 0 {
 		must.Do(t, os.Chown(u.project, a.owner, a.owner))
 	}
-	flags := append([]string{"launch", flag, "--sandbox=podman", "--keep=false", "--dir", u.project}, u.reach()...)
+	flags := append([]string{"launch", flag, "--sandbox=" + engine, "--keep=false", "--dir", u.project}, u.reach()...)
 	s = newScreen(t, u.command(append(append(flags, a.agent, "--"), i.args...)...))
 	if flag == "--unattended" {
 		i.ready = a.ready
