@@ -12,7 +12,7 @@
 //
 // Between Begin and End a goroutine computes, and waits for nothing. Turns leave one processor to everything else. If
 // others wait, the next turn is that of the stream that has used the least lately: small bodies, and streams of events,
-// go before large ones.
+// go before large ones. A first piece that is small takes no turn.
 //
 // With a bound, no turn begins while the process is over it. All processor time of the process counts, not only that of
 // the turns.
@@ -29,6 +29,10 @@ import (
 
 // credit is how much a stream that has rested is ahead of those that have not: all of a small body.
 const credit = int64(4 * time.Millisecond)
+
+// unturned is how many bytes the first piece of a body may have that takes no turn: for as many as a response of an
+// API has, to hand turns on would cost more than what they share.
+const unturned = 4 << 10
 
 // eldest is how often a turn is that of the stream that has waited for longest, whatever it used: one in so many.
 const eldest = 8
@@ -90,6 +94,7 @@ type Stream struct {
 	s     *Scheduler
 	ctx   context.Context //nolint:containedctx // that of the exchange: a turn is waited for until it ends
 	n     int             // the bytes of its turn
+	free  bool            // its turn is none
 	start int64           // virtual: where its turn begins
 	used  int64           // virtual: where its last turn ended
 	began time.Time
@@ -108,6 +113,10 @@ func (t *Stream) Begin(n int) error {
 	if s == nil {
 		return nil
 	}
+	if t.free = t.used == 0 && n <= unturned; t.free {
+		t.used = max(s.now.Load()-credit, 0) + cost(n, usual*time.Duration(n))
+		return nil
+	}
 	now := s.now.Load()
 	t.n, t.start = n, max(t.used, now-credit)
 	t.began = time.Now()
@@ -121,7 +130,7 @@ func (t *Stream) Begin(n int) error {
 // End ends the turn.
 func (t *Stream) End() {
 	s := t.s
-	if s == nil {
+	if s == nil || t.free {
 		return
 	}
 	t.used = t.start + cost(t.n, time.Since(t.began))

@@ -99,7 +99,7 @@ func count(turns []string, name string) (n int) {
 func (s *session) occupy() (release func()) {
 	var t Stream
 	t.Reset(s.Scheduler, s.t.Context())
-	if err := t.Begin(0); err != nil {
+	if err := t.Begin(piece); err != nil {
 		s.t.Fatal(err)
 	}
 	return t.End
@@ -122,6 +122,9 @@ func TestAStreamOfEventsGoesBeforeWhatIsLarge(t *testing.T) {
 		s.bodies(32, "large", time.Millisecond)
 		var events Stream
 		events.Reset(s.Scheduler, t.Context())
+		if err := events.Pass(200); err != nil { // the first takes no turn
+			t.Fatal(err)
+		}
 		for range 50 {
 			compute(20 * time.Millisecond)
 			began := time.Now()
@@ -233,6 +236,40 @@ func TestATurnThatComesTooLateIsPassedOn(t *testing.T) {
 		<-ended
 		s.occupy()()
 	}
+}
+
+// The response of an API is one small piece: it takes no turn. What follows it does.
+func TestASmallFirstPieceTakesNoTurn(t *testing.T) {
+	run(t, func(t *testing.T, s *session) {
+		release := s.occupy()
+		var w Stream
+		for range 2 {
+			w.Reset(s.Scheduler, t.Context())
+			if err := w.Pass(unturned); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ended := make(chan error)
+		go func() { ended <- w.Pass(1) }()
+		synctest.Wait()
+		if s.waiting.Load() != 1 {
+			t.Error("its second piece waits for nothing")
+		}
+		release()
+		if err := <-ended; err != nil || s.slots.Load() != 1 {
+			t.Errorf("%v, %d turns are left", err, s.slots.Load())
+		}
+		release = s.occupy()
+		defer release()
+		w.Reset(s.Scheduler, s.ctx)
+		go func() { ended <- w.Pass(unturned + 1) }()
+		synctest.Wait()
+		if s.waiting.Load() != 1 {
+			t.Error("a large first piece waits for nothing")
+		}
+		s.stop()
+		<-ended
+	})
 }
 
 func TestWithoutASchedulerNothingWaits(t *testing.T) {
