@@ -15,8 +15,8 @@ import (
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
-// Each command of testdata/gh.txt does with github alone, with github-graphql beside it, or with neither, as the
-// manual says.
+// Each command of testdata/gh.txt works with github alone, with github-graphql beside it, or with neither, as
+// docs/connectors.md has it.
 func TestTheManualSaysWhichCommandsOfGhWork(t *testing.T) {
 	if _, err := exec.LookPath("gh"); err != nil {
 		harness.Need(t, "gh: scripts/prepare --tests installs it")

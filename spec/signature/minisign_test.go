@@ -96,7 +96,7 @@ func TestWeVerifyWhatMinisignSigns(t *testing.T) {
 // The file that Encrypt writes is one for the program, which asks for the passphrase on standard input.
 func TestMinisignSignsWithOurEncryptedKey(t *testing.T) {
 	if testing.Short() {
-		t.Skip("scrypt takes 1 GiB of memory, twice")
+		t.Skip("-short: scrypt takes 1 GiB of memory, twice")
 	}
 	dir, write := needMinisign(t)
 	key := newKey(t)
