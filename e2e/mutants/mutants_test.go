@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,6 +83,15 @@ func TestAnEditAppliesOnceAndIsTakenBack(t *testing.T) {
 	}
 	if _, err := (mutant{file: "b.go", old: "x"}).apply(root); err == nil {
 		t.Error("a file that is not there is edited")
+	}
+}
+
+// A run of all tests exports what it built from sources that have no edit, and which quarter of some tests it makes:
+// a test that takes either cannot see that its defence is gone.
+func TestATestOfAMutantTakesNothingOfARunOfAll(t *testing.T) {
+	got := alone([]string{"HOME=/h", "AILERON_TEST_PROGRAMS=/p", "AILERON_TEST_TURN=1/4", "AILERON_TEST_TMP=/t"})
+	if want := []string{"HOME=/h", "AILERON_TEST_TMP=/t"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
 )
 
 // verdict is what became of a mutant.
@@ -61,7 +63,7 @@ func (r runner) test(ctx context.Context, pkg, run string) (verdict, string) {
 	timeout := fmt.Sprintf("-timeout=%v", r.bound*3/4)
 	cmd := exec.CommandContext(within, "nice", "-n", strconv.Itoa(r.nice),
 		"go", "test", "-count=1", "-vet=off", "-v", timeout, "-run", run, pkg)
-	cmd.Dir = r.root
+	cmd.Dir, cmd.Env = r.root, alone(os.Environ())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 10 * time.Second
@@ -69,6 +71,15 @@ func (r runner) test(ctx context.Context, pkg, run string) (verdict, string) {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	return judge(out.String(), err == nil, within.Err() != nil)
+}
+
+// alone returns the environment of a test that nothing was prepared for: what a run of all tests has built is built from
+// sources without the edit, and the part of them that it makes may leave out what a mutant needs.
+func alone(env []string) []string {
+	return slices.DeleteFunc(env, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return name == harness.ProgramsEnv || name == harness.TurnEnv
+	})
 }
 
 var failure = regexp.MustCompile(`(?m)^\s+\w+_test\.go:\d+: .*|^panic: .*`)
