@@ -13,13 +13,19 @@ const largeMiB = 128 // to see whether memory grows with a body
 // mover moves bodies of mib MiB on a connection.
 type mover func(c *conn) func(mib int) error
 
-// downloads returns a mover of bodies of a kind from the origin.
-func downloads(kind string) mover {
-	chunk := chunks()[kind]
+// apiShapes are the kinds of body that J moves: a code host's list of pull requests, a registry's document of a
+// package, and a page of a chat's history.
+var apiShapes = []string{"pulls", "packument", "chat"}
+
+// downloads returns a mover of bodies of these kinds, in turn, from the origin.
+func downloads(kinds ...string) mover {
 	return func(c *conn) func(mib int) error {
-		buf := make([]byte, 64<<10)
+		buf, next := make([]byte, 64<<10), 0
 		return func(mib int) error {
-			return c.download(request("GET", apiHost, "/v1/blob/"+kind+"/"+strconv.Itoa(mib)), chunk, int64(mib)<<20, buf)
+			kind := kinds[next%len(kinds)]
+			next++
+			return c.download(request("GET", apiHost, "/v1/blob/"+kind+"/"+strconv.Itoa(mib)), chunks()[kind],
+				int64(mib)<<20, buf)
 		}
 	}
 }
@@ -103,22 +109,28 @@ func checkBodies(move mover) func(context.Context, *subject) error {
 	}
 }
 
-// checkDownloads also asks for a body of the kind with the secret in it, which aileron has to redact and all others
+// checkDownloads also asks for a body of each kind with the secret in it, which aileron has to redact and all others
 // have to leave alone.
-func checkDownloads(kind string) func(context.Context, *subject) error {
+func checkDownloads(kinds ...string) func(context.Context, *subject) error {
 	return func(ctx context.Context, s *subject) error {
-		if err := checkBodies(downloads(kind))(ctx, s); err != nil {
-			return err
-		}
 		c, err := s.open(ctx, apiHost+":443", "http/1.1", nil)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		want, redacted := leaking(chunks()[kind])
-		if s.name == "aileron" {
-			want = redacted
+		for _, kind := range kinds {
+			if err := checkBodies(downloads(kind))(ctx, s); err != nil {
+				return err
+			}
+			want, redacted := leaking(chunks()[kind])
+			if s.name == "aileron" {
+				want = redacted
+			}
+			err := c.download(request("GET", apiHost, "/v1/leak/"+kind), want, int64(len(want)), make([]byte, 64<<10))
+			if err != nil {
+				return fmt.Errorf("%s: %w", kind, err)
+			}
 		}
-		return c.download(request("GET", apiHost, "/v1/leak/"+kind), want, int64(len(want)), make([]byte, 64<<10))
+		return nil
 	}
 }

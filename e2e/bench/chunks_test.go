@@ -33,19 +33,21 @@ func writePieces(to *repeating, body []byte, size int) error {
 }
 
 func TestALeakDiffersFromWhatMayBeSeenInTheSecretsAlone(t *testing.T) {
-	leaky, redacted := leaking(chunks()["code-host"])
-	var differ int
-	for i := range leaky {
-		if leaky[i] != redacted[i] {
-			if differ++; redacted[i] != '*' {
-				t.Fatalf("byte %d is %q and %q", i, leaky[i], redacted[i])
+	for _, kind := range apiShapes {
+		leaky, redacted := leaking(chunks()[kind])
+		var differ int
+		for i := range leaky {
+			if leaky[i] != redacted[i] {
+				if differ++; redacted[i] != '*' {
+					t.Fatalf("%s: byte %d is %q and %q", kind, i, leaky[i], redacted[i])
+				}
 			}
 		}
-	}
-	if n := bytes.Count(leaky, []byte(secret)); n != 2 || bytes.Contains(redacted, []byte(secret)) {
-		t.Errorf("%d places have the secret as it is, want 2 of the leak and none of what may be seen", n)
-	}
-	if least := 6 * len(secret); differ < least {
-		t.Errorf("%d bytes differ, want at least %d", differ, least)
+		if n := bytes.Count(leaky, []byte(secret)); n != 2 || bytes.Contains(redacted, []byte(secret)) {
+			t.Errorf("%s: %d places have the secret as it is, want 2 of the leak and none of what may be seen", kind, n)
+		}
+		if least := 6 * len(secret); differ < least {
+			t.Errorf("%s: %d bytes differ, want at least %d", kind, differ, least)
+		}
 	}
 }
