@@ -73,8 +73,8 @@ func (r runner) test(ctx context.Context, pkg, run string) (verdict, string) {
 	return judge(out.String(), err == nil, within.Err() != nil)
 }
 
-// alone returns the environment of a test that nothing was prepared for: what a run of all tests has built is built from
-// sources without the edit, and the part of them that it makes may leave out what a mutant needs.
+// alone returns the environment of a test that nothing was prepared for: what a run of all tests has built is built
+// from sources without the edit, and the part of them that it makes may leave out what a mutant needs.
 func alone(env []string) []string {
 	return slices.DeleteFunc(env, func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
