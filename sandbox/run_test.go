@@ -206,6 +206,32 @@ func TestAFailedBuildNamesTheStepsFault(t *testing.T) {
 	})
 }
 
+// Who compares the project before and after a sandbox does so beside its start and its removal.
+func TestTheProjectIsUnchangedBeforeExposingAndAfterEnded(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, _, errs := box(t, idleGateway, "sh", "-c",
+			"(trap '' TERM HUP; while :; do echo x >> grows; done) & until [ -s grows ]; do sleep 0.01; done")
+		grows := filepath.Join(b.Dir, "grows")
+		exposed, left := false, int64(0)
+		b.Exposing = func() {
+			_, err := os.Stat(grows)
+			exposed = os.IsNotExist(err)
+		}
+		b.Ended = func() {
+			if left == 0 {
+				left = must.Get(os.Stat(grows))(t).Size()
+			}
+		}
+		if code, err := e.Run(t.Context(), b); err != nil || code != 0 {
+			t.Fatalf("Run = %d, %v\n%s", code, err, errs)
+		}
+		if now := must.Get(os.Stat(grows))(t).Size(); !exposed || left == 0 || left != now {
+			t.Errorf("unchanged before: %v; %d bytes at its end, %d after Run", exposed, left, now)
+		}
+	})
+}
+
 // One that ends later: TestAKilledGatewayEndsTheBox in e2e/faults.
 func TestAGatewayThatFailsEndsItsSandbox(t *testing.T) {
 	t.Parallel()

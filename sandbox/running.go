@@ -93,6 +93,9 @@ type running struct {
 // start attaches to the command's container and starts it, with a terminal if it
 // has one. The exit code is that of a sandbox that did not start.
 func (r *running) start(ctx context.Context) (int, error) {
+	if r.b.Exposing != nil {
+		r.b.Exposing()
+	}
 	attachErr := r.attach(ctx)
 	if r.alone() { // Podman would start the gateway again, for the sandbox
 		return 1, r.withoutGateway()

@@ -194,6 +194,8 @@ type Uplink struct {
 	Window  terminal.Size
 	Resized <-chan terminal.Size
 
+	// Exposing, when set, is called before anything of the image runs, and with it what could change the project.
+	Exposing func()
 	// Starting, when set, is called when the command is about to begin. From
 	// then on Signals are passed on, and end a start that hangs, with
 	// engine.ErrInterrupted; before, only ctx ends the preparation.
@@ -201,6 +203,9 @@ type Uplink struct {
 	// Began, when set, is called when the command has begun: from then on Run
 	// returns the command's exit code when ctx ends.
 	Began func()
+	// Ended, when set, is called when no process of the command is left, and before the containers are removed. It is
+	// not called where Run returns because the sandbox has to be ended. It may be called twice.
+	Ended func()
 	// Terminal, when set, is called when what restores the person's terminal
 	// changes, before it does: a process that outlives this one can do it.
 	Terminal func(terminal.State)

@@ -64,6 +64,7 @@ func (r *running) watch(ctx context.Context) (int, error) {
 			r.expectEnd()
 		case <-r.processEnded:
 			r.processEnded = nil
+			r.ended()
 			r.exhausted.Add(r.last)
 			r.expectEnd()
 		case <-r.givenUp:
@@ -73,6 +74,14 @@ func (r *running) watch(ctx context.Context) (int, error) {
 			r.givenUp = nil
 			r.expectEnd()
 		}
+	}
+}
+
+// ended reports that no process of the command is left: the first one of a namespace ends after all others
+// (pid_namespaces(7)).
+func (r *running) ended() {
+	if r.b.Ended != nil {
+		r.b.Ended()
 	}
 }
 
@@ -86,6 +95,7 @@ func (r *running) expectEnd() {
 
 // exit returns what the command's exit code means, once all output has arrived.
 func (r *running) exit(ctx context.Context, exit engine.Exit) (int, error) {
+	r.ended()
 	r.reportExhaustion(exit)
 	code := exit.Code
 	if r.outputClosed {

@@ -47,10 +47,10 @@ func (b *sandboxed) closeSession(ctx context.Context, code int, err error, stopp
 	if exhausted != "" {
 		cause += "; " + exhausted
 	}
-	if !left && !b.isSharedNow() { // to remove a mount point of another sandbox would end its mount
-		b.host.removeMade()
-	}
 	b.session.NoteHostFiles(b.host.changes(ctx, b.hasBegun()))
+	if !left && !b.isSharedNow() { // to remove a mount point of another sandbox would end its mount
+		b.host.removeMade() // not while the project is looked at
+	}
 	b.unclosed = b.session.Close(context.WithoutCancel(ctx), code, cause)
 	b.reaper.dismiss(left)
 	if b.hasBegun() {

@@ -8,42 +8,70 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
-// hostWatchTime bounds one look at the project.
-const hostWatchTime = 10 * time.Second
+// hostWatchTime bounds one look at the project, and hostWatchGrace how long one that has to end may still take: a file
+// system that does not respond holds it.
+const (
+	hostWatchTime  = 10 * time.Second
+	hostWatchGrace = time.Second
+)
 
 // hostWatch compares what the host would run of a project before and after the work of a command that may be hostile.
 type hostWatch struct {
 	dir     string
-	gitDirs []string      // of the repository of a worktree
-	taken   chan struct{} // closed when before is known
+	gitDirs []string // of the repository of a worktree
+	before  func() hostfiles.Snapshot
+	after   func() hostfiles.Snapshot // nil: the work has not ended
 
 	made []string // empty directories that a sandbox's engine makes in the project
 
-	before     hostfiles.Snapshot
 	found      []hostfiles.Change
 	incomplete bool
 }
 
 // watchHostFiles begins to look at the project in dir and at directories of git, beside what else a start has to do.
 func watchHostFiles(ctx context.Context, dir string, gitDirs ...string) *hostWatch {
-	w := &hostWatch{dir: dir, gitDirs: gitDirs, taken: make(chan struct{})}
-	go func() {
-		defer close(w.taken)
-		ctx, cancel := context.WithTimeout(ctx, hostWatchTime)
-		defer cancel()
-		w.before = hostfiles.Take(ctx, dir, gitDirs...)
-	}()
+	w := &hostWatch{dir: dir, gitDirs: gitDirs}
+	w.before = look(ctx, func(ctx context.Context) hostfiles.Snapshot { return hostfiles.Take(ctx, dir, gitDirs...) })
 	return w
 }
 
+// look begins a look, and returns what waits for it. It waits no longer than a look may take.
+func look(ctx context.Context, take func(context.Context) hostfiles.Snapshot) func() hostfiles.Snapshot {
+	ctx, cancel := context.WithTimeout(ctx, hostWatchTime)
+	taken := make(chan hostfiles.Snapshot, 1)
+	go func() {
+		defer cancel()
+		taken <- take(ctx)
+	}()
+	return sync.OnceValue(func() hostfiles.Snapshot {
+		<-ctx.Done()
+		select {
+		case s := <-taken:
+			return s
+		case <-time.After(hostWatchGrace):
+			return hostfiles.Snapshot{Incomplete: true}
+		}
+	})
+}
+
 // wait waits until the state before the work is known.
-func (w *hostWatch) wait() { <-w.taken }
+func (w *hostWatch) wait() { w.before() }
+
+// ended begins to look at what the work has left: nothing of it runs any more.
+func (w *hostWatch) ended(ctx context.Context) {
+	if w.after == nil {
+		w.after = look(context.WithoutCancel(ctx), func(ctx context.Context) hostfiles.Snapshot {
+			return hostfiles.Take(ctx, w.dir, w.gitDirs...)
+		})
+	}
+}
 
 // cover copies what the command must not change to a new directory: git's hooks, or with all set whatever the host
 // would run, of the project and of the directories of git alike. The held directories of the project keep their names.
@@ -110,7 +138,7 @@ func (w *hostWatch) places(dir string, all bool, hooks []string) []string {
 	if !all {
 		return hooks
 	}
-	for _, at := range w.before.Paths() {
+	for _, at := range w.before().Paths() {
 		if filepath.IsAbs(at) == (dir == ".") {
 			continue
 		}
@@ -136,13 +164,12 @@ func coversOf(dir string, places []string, to, prefix string) ([]sandbox.Cover, 
 
 // changes returns what the command has changed, if it began.
 func (w *hostWatch) changes(ctx context.Context, began bool) []hostfiles.Change {
-	w.wait()
+	before := w.before()
 	if !began {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hostWatchTime)
-	defer cancel()
-	after := hostfiles.Take(ctx, w.dir, w.gitDirs...)
-	w.found, w.incomplete = w.before.Changes(after), w.before.Incomplete || after.Incomplete
+	w.ended(ctx)
+	after := w.after()
+	w.found, w.incomplete = before.Changes(after), before.Incomplete || after.Incomplete
 	return w.found
 }

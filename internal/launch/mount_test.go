@@ -1,12 +1,15 @@
 package launch
 
 import (
+	"context"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -294,6 +297,37 @@ func TestGitsHooksCannotBeReplacedNorMade(t *testing.T) {
 	must.Do(t, os.MkdirAll(filepath.Join(hooks, "the-persons-own"), 0o755))
 	if w.removeMade(); len(hostfiles.HookDirs(dir)) != 1 {
 		t.Error("hooks that a person made meanwhile are removed")
+	}
+}
+
+// A file system of the project that does not respond holds neither the start nor the end, and the report says so.
+func TestAProjectThatDoesNotRespondIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		responds := make(chan struct{})
+		began := time.Now()
+		s := look(t.Context(), func(context.Context) hostfiles.Snapshot {
+			<-responds
+			return hostfiles.Snapshot{}
+		})()
+		if took := time.Since(began); !s.Incomplete || took != hostWatchTime+hostWatchGrace {
+			t.Errorf("incomplete %v after %v", s.Incomplete, took)
+		}
+		close(responds)
+	})
+}
+
+// A sandbox's removal takes a while: the project is looked at as the command has left it.
+func TestTheLookAtTheEndIsTakenOnce(t *testing.T) {
+	dir := t.TempDir()
+	w := watchHostFiles(t.Context(), dir)
+	w.wait()
+	must.Do(t, os.WriteFile(filepath.Join(dir, ".envrc"), []byte("x"), 0o644))
+	w.ended(t.Context())
+	w.after()
+	must.Do(t, os.WriteFile(filepath.Join(dir, "Makefile"), []byte("x"), 0o644))
+	w.ended(t.Context())
+	if got := w.changes(t.Context(), true); len(got) != 1 || got[0].Path != ".envrc" {
+		t.Errorf("the changes: %+v", got)
 	}
 }
 

@@ -224,8 +224,7 @@ func (b *sandboxed) run(ctx context.Context) (int, error) {
 		b.Infof("aileron: 127.0.0.1:%d is port %d of the sandbox", p.Host, p.Sandbox)
 	}
 	b.Infof("aileron: the sandbox may use %v ([sandbox] memory, cpus in config.toml)", b.prepared.Limits)
-	b.host.wait()
-	return b.prepared.Run(ctx, b.uplink(m, sockets))
+	return b.prepared.Run(ctx, b.uplink(ctx, m, sockets))
 }
 
 // makeSocketDir creates the directory that the gateway sees.
@@ -259,7 +258,7 @@ func (b *sandboxed) spec() sandbox.Spec {
 }
 
 // uplink returns how the sandbox reaches the session's proxy, and its command the person.
-func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
+func (b *sandboxed) uplink(ctx context.Context, m mediation, sockets string) sandbox.Uplink {
 	env, appendTo := b.settings.with(slices.Concat(b.Env, b.Variables))
 	u := sandbox.Uplink{
 		Session: b.session.ID(), Sockets: sockets, Binary: b.binary,
@@ -270,6 +269,7 @@ func (b *sandboxed) uplink(m mediation, sockets string) sandbox.Uplink {
 		Stdin:    b.Stdin, Stdout: b.Stdout, Stderr: b.Stderr,
 		TTY: b.hasTerminal(), Terminal: b.noteTerminal,
 		Signals: b.signals.forward, Starting: b.signals.started, Began: b.noteBegan,
+		Exposing: b.host.wait, Ended: func() { b.host.ended(ctx) },
 		Unenforced: b.warnUnenforced, Exhausted: func(e engine.Exhaustion) { b.exhausted = e },
 	}
 	if b.Detached != nil {
