@@ -179,6 +179,34 @@ func (l *Log) reported() {
 	}
 }
 
+// maxReports is how many of the newest reports are looked at for one that has the same break.
+const maxReports = 256
+
+// reportBreak records a row that does not fit the chain, unless an event of the log reports the same.
+func (l *Log) reportBreak(ctx context.Context, b chain.Breach) error {
+	known := false
+	same := func(r Row) error {
+		seq, _ := r.Fields["expected_seq"].(float64)
+		hash, _ := r.Fields["expected_hash"].(string)
+		known = known || int64(seq) == b.Expected.Seq && hash == b.Expected.Hash && r.Reason == b.Reason
+		return nil
+	}
+	err := l.db.EachRow(ctx, Filter{Event: EventBroken, Newest: true, Limit: maxReports}, same)
+	if err != nil || known {
+		return err
+	}
+	newest, _ := l.db.Newest(ctx) // 0 if it cannot be read
+	b.Newest = newest.Seq
+	r := l.breachRow([]chain.Breach{b})
+	if err := l.appendAll(ctx, []*Row{r}); err != nil {
+		return err
+	}
+	if l.opts.OnBroken != nil {
+		l.opts.OnBroken(*r)
+	}
+	return nil
+}
+
 // maxAlso bounds the further breaches that one event lists.
 const maxAlso = 8
 
@@ -188,8 +216,14 @@ func (l *Log) breachRow(found []chain.Breach) *Row {
 	r := &Row{
 		Event: EventBroken, SessionID: l.opts.Session, Source: l.source(), Reason: b.Reason,
 		Fields: map[string]any{
-			"expected_seq": b.Expected.Seq, "expected_hash": b.Expected.Hash, "found": b.Found, "found_seq": b.Newest,
+			"expected_seq": b.Expected.Seq, "found": b.Found, "found_seq": b.Newest,
 		},
+	}
+	if b.Expected.Hash != "" {
+		r.Fields["expected_hash"] = b.Expected.Hash
+	}
+	if b.Next > 0 {
+		r.Fields["next_seq"] = b.Next
 	}
 	var also []string
 	for i, b := range found[1:] {

@@ -96,7 +96,7 @@ func Open(path string, opts Options) (*Log, error) {
 		if err := l.startJournal(); err != nil {
 			return nil, fmt.Errorf("open the audit log: %w", errors.Join(err, l.Close()))
 		}
-		l.health = table.StartHealth(path, opts.OnDamage)
+		l.health = table.StartHealth(path, opts.OnDamage, l.reportBreak)
 		l.index = l.db.StartIndex()
 	}
 	return l, nil

@@ -63,7 +63,8 @@ type Reporter struct{ Log *slog.Logger }
 func (r Reporter) Broken(row audit.Row) {
 	r.Log.Warn("the audit log was changed: aileron audit verify lists how",
 		"event", row.Event, "audit_id", row.ID, "reason", row.Reason, "found", row.Fields["found"],
-		"expected_seq", row.Fields["expected_seq"], "expected_hash", row.Fields["expected_hash"])
+		"expected_seq", row.Fields["expected_seq"], "expected_hash", row.Fields["expected_hash"],
+		"next_seq", row.Fields["next_seq"])
 }
 
 // Outage logs that the log cannot be written, or only to the journal of the

@@ -14,7 +14,8 @@ func logShapes() map[audit.Event]shape {
 			"head_unsigned", "journal_changed"},
 			fields: object{
 				"expected_seq":  atLeast(0, "The number of the row that the log had."),
-				"expected_hash": text("Its hash."),
+				"expected_hash": text("Its hash. It is absent if it is not known."),
+				"next_seq":      atLeast(2, "The number of the row that is not chained to it, if a session met one."),
 				"found":         text("The hash that it has now, or what was found instead."),
 				"found_seq":     atLeast(0, "The number of the newest row; 0: not known."),
 				"also":          list(text(""), "What else did not fit."),

@@ -56,7 +56,10 @@ func brokenSubject(r audit.Row) string {
 	hash, _ := r.Fields["expected_hash"].(string)
 	found, _ := r.Fields["found"].(string)
 	seq, _ := r.Fields["expected_seq"].(float64)
-	return fmt.Sprintf("expected row %d with hash %s, found %s", int64(seq), hash, found)
+	if hash != "" {
+		hash = " with hash " + hash
+	}
+	return fmt.Sprintf("expected row %d%s, found %s", int64(seq), hash, found)
 }
 
 // recoveredSubject returns what audit recover did.

@@ -34,10 +34,39 @@ type Breach struct {
 	Found    string   // another hash, or what was found instead of one
 	Newest   int64    // the number of the log's newest row; 0: not known
 	Line     HeadLine // of audit.head, if one has expected
+	Next     int64    // the number of the row that should be chained to Expected; 0: no row shows the breach
 }
 
-func (b *Breach) Error() string {
-	return fmt.Sprintf("expected row %d with hash %s, found %s", b.Expected.Seq, b.Expected.Hash, b.Found)
+func (b *Breach) Error() string { return expectation(b.Expected.Seq, b.Expected.Hash, b.Found) }
+
+// expectation describes a breach. The hash of several missing rows is not known.
+func expectation(seq int64, hash, found string) string {
+	if hash == "" {
+		return fmt.Sprintf("expected row %d, found %s", seq, found)
+	}
+	return fmt.Sprintf("expected row %d with hash %s, found %s", seq, hash, found)
+}
+
+// Link is what chains a row to the one before it.
+type Link struct {
+	Seq        int64
+	Prev, Hash string
+}
+
+// Break returns the *breach of next, the next row of the log, if it is not chained to the row of l.
+func (l Link) Break(next Link) *Breach {
+	b := &Breach{Reason: ReasonRowMissing, Expected: Head{Seq: l.Seq + 1}, Found: FoundMissing, Next: next.Seq}
+	switch missing := next.Seq - l.Seq - 1; {
+	case missing > 1:
+		b.Found = fmt.Sprintf("rows %d to %d missing", l.Seq+1, next.Seq-1)
+		return b
+	case missing == 0 && next.Prev == l.Hash:
+		return nil
+	case missing == 0:
+		b.Reason, b.Expected.Seq, b.Found = ReasonRowChanged, l.Seq, printableHash(l.Hash)
+	}
+	b.Expected.Hash = printableHash(next.Prev)
+	return b
 }
 
 // printableHash returns hash, or FoundUnreadable if it is not a hash.
@@ -78,6 +107,6 @@ func reportedBreak(r Row) Finding {
 		}
 		return f
 	}
-	f.Why = fmt.Sprintf("audit.broken: expected row %d with hash %s, found %s", int64(seq), f.Expected, f.Found)
+	f.Why = "audit.broken: " + expectation(int64(seq), f.Expected, f.Found)
 	return f
 }

@@ -7,14 +7,18 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
 
 // Commits only touch the newest rows, so none of them notices a page that is overwritten under a running session.
 // Therefore a session reads the log on a connection of its own with an empty page cache: a bounded part at the start
-// and then at intervals, from the first row to the last, over and over.
+// and then at intervals, from the first row to the last, over and over. It compares the number and prev_hash of each
+// row with the row before, and leaves the content of rows to Verify, which costs five times as much.
 
 const (
 	// healthEvery is the time between two checks; a tenth of it until the first pass is complete.
@@ -25,6 +29,8 @@ const (
 	HealthTail = 256
 	// HealthChunk is how many further rows are read between two looks at the time.
 	HealthChunk = 1024
+	// maxBreaks bounds the rows that are reported because they do not fit the chain.
+	maxBreaks = 64
 )
 
 // DamageError is returned when a row cannot be read because the database is damaged.
@@ -45,22 +51,29 @@ func (e *DamageError) Unwrap() error { return e.Err }
 // Health checks the log of a session in the background.
 type Health struct {
 	Path    string
-	report  func(*DamageError) // nil: it is not reported
+	report  func(*DamageError)                        // nil: it is not reported
+	broken  func(context.Context, chain.Breach) error // records that a row does not fit the chain
 	found   atomic.Pointer[DamageError]
 	foreign atomic.Pointer[SchemaError] // the database is now of another version
 	Now     chan struct{}               // requests a check
 	stop    context.CancelFunc
 	ends    sync.WaitGroup
 
-	Cursor int64 // the rows up to this one were read in this pass
-	Passed bool  // a pass is complete
+	Cursor int64        // the rows up to this one were read in this pass
+	Passes atomic.Int64 // that are complete
+
+	breaks   []chain.Breach // that the check under way met
+	reported []chain.Breach
 }
 
 // StartHealth checks the log at path once, and then in the background until close. It calls report, unless it is nil,
-// with what is damaged, and with nil when all rows can be read again.
-func StartHealth(path string, report func(*DamageError)) *Health {
+// with what is damaged, and with nil when all rows can be read again; and broken with a row that does not fit the
+// chain, until that returns nil.
+func StartHealth(
+	path string, report func(*DamageError), broken func(context.Context, chain.Breach) error,
+) *Health {
 	ctx, cancel := context.WithCancel(context.Background())
-	h := &Health{Path: path, report: report, stop: cancel, Now: make(chan struct{}, 1)}
+	h := &Health{Path: path, report: report, broken: broken, stop: cancel, Now: make(chan struct{}, 1)}
 	h.examine(ctx)
 	h.ends.Go(func() { h.run(ctx) })
 	return h
@@ -102,7 +115,7 @@ func (h *Health) run(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		every := healthEvery
-		if !h.Passed {
+		if h.Passes.Load() == 0 {
 			every /= 10
 		}
 		timer.Reset(every)
@@ -124,6 +137,7 @@ func (h *Health) examine(ctx context.Context) {
 	h.foreign.Store(foreign)
 	var found *DamageError
 	for range 2 {
+		h.breaks = h.breaks[:0]
 		err := h.ReadPart(ctx)
 		if ctx.Err() != nil || err != nil && !errors.As(err, &found) {
 			return // undecided: a lock, or no file descriptors
@@ -140,6 +154,52 @@ func (h *Health) examine(ctx context.Context) {
 	if (before == nil) != (found == nil) && h.report != nil {
 		h.report(found)
 	}
+	if found == nil {
+		h.reportBreaks(ctx)
+	}
+}
+
+// reportBreaks reports the rows that do not fit the chain, and still do not when they are read once more.
+func (h *Health) reportBreaks(ctx context.Context) {
+	for _, b := range h.breaks {
+		if h.hasBreak(ctx, b) && h.broken(ctx, b) == nil {
+			h.reported = append(h.reported, b)
+		}
+	}
+}
+
+// hasBreak reports whether the database has the break now.
+func (h *Health) hasBreak(ctx context.Context, b chain.Breach) bool {
+	again := Health{Path: h.Path}
+	db, err := again.open()
+	if err != nil {
+		return false
+	}
+	defer db.Close()
+	_, _, err = again.readable(ctx, db, links+"WHERE seq <= ? ORDER BY seq DESC LIMIT 2", b.Next)
+	return err == nil && slices.Contains(again.breaks, b)
+}
+
+// meet notes that next is not chained to the row before it.
+func (h *Health) meet(before, next chain.Link) {
+	b := before.Break(next)
+	if b == nil || len(h.breaks)+len(h.reported) >= maxBreaks ||
+		slices.Contains(h.reported, *b) || slices.Contains(h.breaks, *b) {
+		return
+	}
+	h.breaks = append(h.breaks, *b)
+}
+
+// links selects what readable reads.
+const links = "SELECT seq, prev_hash, hash FROM events "
+
+// open opens the database on a connection of its own.
+func (h *Health) open() (*sql.DB, error) {
+	db, err := sql.Open("sqlite", Dsn(h.Path)+"?mode=ro&_pragma=busy_timeout(1000)")
+	if err == nil {
+		db.SetMaxOpenConns(1)
+	}
+	return db, err
 }
 
 // ReadPart reads the newest rows, and further ones for about healthSpan. The error is a *DamageError if the database
@@ -148,16 +208,15 @@ func (h *Health) ReadPart(ctx context.Context) error {
 	if _, err := os.Stat(h.Path); errors.Is(err, fs.ErrNotExist) {
 		return nil // the next commit notices that
 	}
-	db, err := sql.Open("sqlite", Dsn(h.Path)+"?mode=ro&_pragma=busy_timeout(1000)")
+	db, err := h.open()
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	db.SetMaxOpenConns(1)
 	end := time.Now().Add(healthSpan)
-	_, _, err = readable(ctx, db, "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT ?", HealthTail)
+	_, _, err = h.readable(ctx, db, links+"ORDER BY seq DESC LIMIT ?", HealthTail)
 	if IsDamage(err) { // find the row, from the front
-		last, _, front := readable(ctx, db, "SELECT seq, hash FROM events WHERE seq > ? ORDER BY seq", h.Cursor)
+		last, _, front := h.readable(ctx, db, links+"WHERE seq > ? ORDER BY seq", h.Cursor)
 		if last = max(last, h.Cursor); last > 0 && front != nil {
 			return damageAt(last+1, front)
 		}
@@ -166,13 +225,14 @@ func (h *Health) ReadPart(ctx context.Context) error {
 		return damageAt(0, err)
 	}
 	for {
-		const query = "SELECT seq, hash FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
-		last, n, err := readable(ctx, db, query, h.Cursor, HealthChunk)
+		// The row at the cursor is read again, so that the next one is compared with it.
+		last, n, err := h.readable(ctx, db, links+"WHERE seq >= ? ORDER BY seq LIMIT ?", h.Cursor, HealthChunk+1)
 		if err != nil {
 			return damageAt(max(last, h.Cursor)+1, err)
 		}
-		if h.Cursor = last; n < HealthChunk {
-			h.Cursor, h.Passed = 0, true
+		if h.Cursor = last; n <= HealthChunk {
+			h.Cursor = 0
+			h.Passes.Add(1)
 			return nil
 		}
 		if time.Now().After(end) {
@@ -181,19 +241,28 @@ func (h *Health) ReadPart(ctx context.Context) error {
 	}
 }
 
-// readable reads the last column of rows, and therefore all of each row. It returns the number of the last row, and
-// how many there were.
-func readable(ctx context.Context, db *sql.DB, query string, args ...any) (last int64, n int, err error) {
+// readable reads the last column of consecutive rows, and therefore all of each row, and compares them. It returns the
+// number of the last row, and how many there were. A prune does not matter: it removes the first rows of the log.
+func (h *Health) readable(ctx context.Context, db *sql.DB, query string, args ...any) (last int64, n int, err error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer rows.Close()
-	var hash string
+	var before chain.Link
 	for rows.Next() {
-		if err := rows.Scan(&last, &hash); err != nil {
+		var r chain.Link
+		err := rows.Scan(&r.Seq, &r.Prev, &r.Hash)
+		if last = r.Seq; err != nil {
 			return last, n, err
 		}
+		switch {
+		case n > 0 && r.Seq > before.Seq:
+			h.meet(before, r)
+		case n > 0:
+			h.meet(r, before)
+		}
+		before = r
 		n++
 	}
 	return last, n, rows.Err()
