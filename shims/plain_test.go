@@ -1,8 +1,11 @@
 package shims
 
 import (
+	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/spec"
 )
 
 // The quick reading of ASCII results in what the reading of any text does.
@@ -34,6 +37,24 @@ func TestAListEndsAtItsBound(t *testing.T) {
 	}{{5, "ab cde"}, {4, "ab … 1 more"}, {2, "ab … 1 more"}, {1, " … 2 more"}} {
 		if got := within([]string{"ab", "cde"}, c.most); got != c.want {
 			t.Errorf("within %d = %q, want %q", c.most, got, c.want)
+		}
+	}
+}
+
+// An example has the arguments that are required, or one; where there is none, none.
+func TestAnExampleHasWhatIsRequired(t *testing.T) {
+	optional, required := spec.Input{Name: "a"}, spec.Input{Name: "b", Type: "integer", Required: true}
+	for _, c := range []struct {
+		inputs []spec.Input
+		want   string
+	}{
+		{nil, ""},
+		{[]spec.Input{{Name: "n", Type: "integer"}, optional}, ` --args '{"n":1}'`},
+		{[]spec.Input{optional, required}, ` --args '{"b":1}'`},
+	} {
+		var b bytes.Buffer
+		if writeExample(&b, c.inputs); b.String() != c.want {
+			t.Errorf("the example of %v is %q, want %q", c.inputs, b.String(), c.want)
 		}
 	}
 }

@@ -407,3 +407,26 @@ func TestAnOpenPageKeepsTheServer(t *testing.T) {
 		t.Error("the time does not run after the last request")
 	}
 }
+
+// A page tells by the turn that another file is at the log's path: its rows are others.
+func TestAnotherFileIsAnotherTurn(t *testing.T) {
+	path := rowsOf(t, 1)
+	l := &logs{path: path}
+	turn := func() int {
+		t.Helper()
+		o, done, err := l.open()
+		must.Do(t, err)
+		defer done()
+		return o.turn
+	}
+	first := turn()
+	l.drop()
+	if again := turn(); again != first {
+		t.Errorf("the same file is turn %d and then %d", first, again)
+	}
+	must.Do(t, os.Rename(rowsOf(t, 1), path))
+	if other := turn(); other != first+1 {
+		t.Errorf("behind turn %d, another file is turn %d", first, other)
+	}
+	l.drop()
+}

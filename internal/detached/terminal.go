@@ -161,9 +161,7 @@ func (t *Terminal) End(e End) {
 	t.end.Do(func() {
 		if c := t.attached.Load(); c != nil {
 			t.mu.Lock()
-			if len(e.Messages) > maxFrame/8 {
-				e.Messages = e.Messages[len(e.Messages)-maxFrame/8:] // JSON takes up to six bytes for one
-			}
+			e.Messages = e.Messages[max(0, len(e.Messages)-maxFrame/8):] // JSON takes up to six bytes for one
 			c.sendLast(kindEnd, e)
 			t.mu.Unlock()
 		}

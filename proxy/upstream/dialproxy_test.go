@@ -217,6 +217,7 @@ func TestATunnelThroughSOCKS(t *testing.T) {
 		{"socks5h", 5, "example.com", ProxyFailed, "me:pass example.com"},
 		{"socks5h", 0, "10.0.0.1", AddressDenied, ""},
 		{"socks5", 2, "93.184.215.14", ProxyRefused, "me:pass 93.184.215.14"},
+		{"socks5", 0, "93.184.215.14", NotVerified, "me:pass 93.184.215.14"}, // by the origin, which was reached
 		{"socks5", 0, "169.254.169.254", AddressDenied, ""},
 	} {
 		p := newCompanyProxy(t, c.scheme, listen(t), socksServer(c.code, addr))

@@ -297,3 +297,29 @@ func TestACloseEndsIdleConnections(t *testing.T) {
 	}
 	o.awaitEnd(t)
 }
+
+// For want of descriptors, the connection that has been idle for longest is closed, whatever its credential.
+func TestTheOldestIdleConnectionIsClosed(t *testing.T) {
+	o := newOrigin(t, "http/1.1", always(okResponse))
+	u := o.client(t)
+	if u.CloseOldestIdle() {
+		t.Error("without a connection, one was closed")
+	}
+	a, b := u.Key("a"), u.Key("b")
+	u.Keep(a, b)
+	for _, step := range []struct {
+		key   Key
+		conns int64
+	}{{a, 1}, {b, 2}, {a, 2}, {b, 3}} { // a is used last, so that b is the oldest
+		if step.conns == 3 && !u.CloseOldestIdle() {
+			t.Fatal("no connection was closed")
+		}
+		status, _, err := roundTrip(u, newRequest(t, "GET", "/", nil), Route{Key: step.key})
+		if status != 200 || o.conns.Load() != step.conns {
+			t.Fatalf("%v; there were %d connections, want %d", err, o.conns.Load(), step.conns)
+		}
+	}
+	if !u.CloseOldestIdle() || !u.CloseOldestIdle() || u.CloseOldestIdle() {
+		t.Error("of two idle connections, not two were closed")
+	}
+}

@@ -175,10 +175,15 @@ func TestPipelinedRequestsAreServedInOrder(t *testing.T) {
 			"GET /a HTTP/1.1\r\nHost: h\r\n\r\nPOST /b HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nxyz"+
 				"POST /c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\nTrailer: "+
 				"dropped\r\n\r\n"+
+				"POST /e HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"+
+				"POST /f HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"+
+				"1\r\na\r\n0\r\nA: b\r\nC: d\r\n\r\n"+
 				"\r\nGET /d HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
 	}()
 	br := bufio.NewReader(client)
-	for _, want := range []string{`GET /a h ""`, `POST /b h "xyz"`, `POST /c h "hello"`, `GET /d h ""`} {
+	for _, want := range []string{
+		`GET /a h ""`, `POST /b h "xyz"`, `POST /c h "hello"`, `POST /e h ""`, `POST /f h "a"`, `GET /d h ""`,
+	} {
 		res, err := http.ReadResponse(br, nil)
 		if err != nil {
 			t.Fatalf("before %s: %v", want, err)
@@ -197,7 +202,7 @@ func TestBrokenChunksAreNeverABody(t *testing.T) {
 	for _, chunks := range []string{
 		"0x5\r\nhello\r\n0\r\n\r\n", "5 \r\nhello\r\n0\r\n\r\n", "+5\r\nhello\r\n0\r\n\r\n", "5;a=b\r\nhello\r\n0\r\n\r\n",
 		"FFFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n", "\r\nhello\r\n0\r\n\r\n", "5\nhello\r\n0\r\n\r\n", "1\r\nAXX\r\n0\r\n\r\n",
-		"5\r\nhelloX0\r\n\r\n",
+		"5\r\nhelloX0\r\n\r\n", "5\r\nhello\r\n0\r\n" + strings.Repeat("a: b\r\n", 64) + "\r\n",
 	} {
 		client := dial(t, Options{}, echo{})
 		go func() {

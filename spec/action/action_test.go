@@ -466,3 +466,29 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A connector that is pinned twice is one mistake, and two without a name are no pin of the same.
+func TestAConnectorIsPinnedOnce(t *testing.T) {
+	const twice = "github://acme/tracker appears twice"
+	head, pin, _ := strings.Cut(good, "[[requires.connectors]]")
+	pin, rest, _ := strings.Cut(pin, "[[execute]]")
+	for _, c := range []struct {
+		names [2]string
+		twice bool
+	}{
+		{[2]string{"github://acme/tracker", "github://acme/tracker"}, true},
+		{[2]string{"github://acme/tracker", "github://acme/mirror"}, false},
+		{[2]string{"tracker", "tracker"}, false},
+	} {
+		text := head
+		for _, name := range c.names {
+			text += "[[requires.connectors]]" + strings.Replace(pin, "github://acme/tracker", name, 1)
+		}
+		_, err := Parse([]byte(text + "[[execute]]" + rest))
+		if got := err != nil && strings.Contains(err.Error(), " appears twice"); got != c.twice {
+			t.Errorf("%q: %v", c.names, err)
+		} else if got && !strings.Contains(err.Error(), "requires.connectors[1].name: "+twice) {
+			t.Errorf("%q: %v, want %q", c.names, err, twice)
+		}
+	}
+}

@@ -69,11 +69,7 @@ func End(ctx context.Context, home string) error {
 	defer cancel()
 	err := endHolder(limited, home)
 	if errors.Is(err, ErrSilent) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		if err = kill(ctx, home); err == nil {
-			again, cancel := context.WithTimeout(ctx, callTimeout)
-			defer cancel()
-			err = endHolder(again, home)
-		}
+		err = kill(ctx, home)
 	}
 	if err != nil && !errors.Is(err, ErrNone) {
 		return fmt.Errorf("end the process that holds the vault's key: %w", err)
@@ -95,9 +91,9 @@ func endHolder(ctx context.Context, home string) error {
 	return err
 }
 
-// kill kills the keeper of home's vault. It is the process that listens on the socket, and it
-// cannot be another one that got its number meanwhile: a connection to it that is still open
-// after the process was found shows that it lives.
+// kill kills the keeper of home's vault, and waits as endHolder does. It is the process that listens
+// on the socket, and it cannot be another one that got its number meanwhile: a connection to it that
+// is still open after the process was found shows that it lives.
 func kill(ctx context.Context, home string) error {
 	conn, err := dial(ctx, home)
 	if err != nil {
@@ -124,7 +120,9 @@ func kill(ctx context.Context, home string) error {
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(callTimeout))
 	_, _ = io.Copy(io.Discard, conn) // ends with the process
-	return nil
+	again, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return endHolder(again, home)
 }
 
 // ask sends one call, and returns the response and the keeper's process. A response that

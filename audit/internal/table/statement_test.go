@@ -188,3 +188,29 @@ func TestAStatementReportsSQLitesCode(t *testing.T) {
 		t.Error("a database that does not exist was opened")
 	}
 }
+
+// A number that SQLite has not accepted is not taken for bound, and one that is bound is not bound again.
+func TestANumberThatIsNotAcceptedIsNotBound(t *testing.T) {
+	s := openStatement(t, "SELECT ?")
+	must.Do(t, s.BindNumber(0, 1))
+	if row, err := s.Step(); err != nil || !row {
+		t.Fatal(row, err)
+	}
+	if err := s.BindNumber(0, 1); err != nil { // nothing to do, also while the statement runs
+		t.Errorf("the number that is bound: %v", err)
+	}
+	for range 2 {
+		if err := s.BindNumber(0, 2); err == nil {
+			t.Error("a number was bound while the statement runs")
+		}
+	}
+	s.Reset()
+	must.Do(t, s.BindNumber(0, 2))
+	if row, err := s.Step(); err != nil || !row {
+		t.Fatal(row, err)
+	}
+	if n, ok := s.Number(0); n != 2 || !ok {
+		t.Errorf("the argument is %d, %v; want 2", n, ok)
+	}
+	s.Reset()
+}
