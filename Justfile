@@ -56,9 +56,10 @@ recording: prepare-tests
 mutants *flags: prepare-tests
     scripts/mutants {{ flags }}
 
-# what runs once a night and not in CI, and the mutants that the last runs on this machine have not tried
+# what runs once a night and not in CI: also mutants that the last runs here have not tried, and twenty generated ones
 nightly: whole clock placements kills starts prepare-tests
     scripts/mutants rest
+    scripts/mutants generate
 
 # sets the clock of a running session by a day, ahead and back, and puts it to sleep
 clock:

@@ -14,6 +14,7 @@ import (
 type mutant struct {
 	id, defence string
 	file        string // relative to the repository
+	line        int    // 0, or the one of which old and new are the whole
 	old, new    string // a part of one line, which is in the file once
 	pkg, run    string // of go test
 }
@@ -35,16 +36,7 @@ func (m mutant) needsEngine() bool {
 func parse(text string) ([]mutant, error) {
 	var all []mutant
 	seen := map[string]bool{}
-	for i, paragraph := range strings.Split(text, "\n\n") {
-		var lines []string
-		for line := range strings.Lines(paragraph) {
-			if line = strings.TrimRight(line, "\n"); line != "" && !strings.HasPrefix(line, "#") {
-				lines = append(lines, line)
-			}
-		}
-		if len(lines) == 0 {
-			continue
-		}
+	for i, lines := range paragraphs(text) {
 		m, err := entry(lines)
 		if err == nil && seen[m.id] {
 			err = errors.New("the id is there twice")
@@ -58,25 +50,32 @@ func parse(text string) ([]mutant, error) {
 	return all, nil
 }
 
+// paragraphs returns the lines of each paragraph, without those that begin with #.
+func paragraphs(text string) [][]string {
+	var all [][]string
+	for _, paragraph := range strings.Split(text, "\n\n") {
+		var lines []string
+		for line := range strings.Lines(paragraph) {
+			if line = strings.TrimRight(line, "\n"); line != "" && !strings.HasPrefix(line, "#") {
+				lines = append(lines, line)
+			}
+		}
+		if len(lines) > 0 {
+			all = append(all, lines)
+		}
+	}
+	return all
+}
+
 var errEntry = errors.New("an entry is ID and defence, file, - old, + new, test PACKAGE EXPRESSION, a line each")
 
 func entry(lines []string) (mutant, error) {
-	if len(lines) != 5 {
-		return mutant{}, errEntry
-	}
 	var m mutant
 	m.id, m.defence, _ = strings.Cut(lines[0], " ")
 	test := ""
-	for i, part := range []struct {
-		prefix string
-		value  *string
-	}{{"file ", &m.file}, {"- ", &m.old}, {"+ ", &m.new}, {"test ", &test}} {
-		value, found := strings.CutPrefix(lines[i+1]+" ", part.prefix) // "+" alone is a removal
-		value = strings.TrimSuffix(value, " ")
-		if !found {
-			return mutant{}, errEntry
-		}
-		*part.value = value
+	err := fields(lines[1:], []field{{"file ", &m.file}, {"- ", &m.old}, {"+ ", &m.new}, {"test ", &test}})
+	if err != nil {
+		return mutant{}, err
 	}
 	m.pkg, m.run, _ = strings.Cut(test, " ")
 	if m.defence == "" || m.old == "" || m.old == m.new || m.pkg == "" || m.run == "" {
@@ -85,8 +84,48 @@ func entry(lines []string) (mutant, error) {
 	return m, nil
 }
 
+// field is a line of an entry.
+type field struct {
+	prefix string
+	value  *string
+}
+
+// fields reads the lines of an entry, which are in that order.
+func fields(lines []string, all []field) error {
+	if len(lines) != len(all) {
+		return errEntry
+	}
+	for i, f := range all {
+		value, found := strings.CutPrefix(lines[i]+" ", f.prefix) // "+" alone is a removal
+		if !found {
+			return errEntry
+		}
+		*f.value = strings.TrimSuffix(value, " ")
+	}
+	return nil
+}
+
 // edits returns how often the edit applies to a text.
-func (m mutant) edits(text string) int { return strings.Count(text, m.old) }
+func (m mutant) edits(text string) int {
+	if m.line > 0 {
+		lines := strings.Split(text, "\n")
+		if m.line > len(lines) || lines[m.line-1] != m.old {
+			return 0
+		}
+		return 1
+	}
+	return strings.Count(text, m.old)
+}
+
+// edited returns the text with the edit.
+func (m mutant) edited(text string) string {
+	if m.line > 0 {
+		lines := strings.Split(text, "\n")
+		lines[m.line-1] = m.new
+		return strings.Join(lines, "\n")
+	}
+	return strings.Replace(text, m.old, m.new, 1)
+}
 
 // errStale is returned for an edit that does not apply exactly once.
 var errStale = errors.New("the line to edit is not there exactly once")
@@ -102,8 +141,7 @@ func (m mutant) apply(root string) (undo func() error, err error) {
 	if n := m.edits(string(was)); n != 1 {
 		return nil, fmt.Errorf("%w, but %d times: %q in %s", errStale, n, m.old, m.file)
 	}
-	edited := strings.Replace(string(was), m.old, m.new, 1)
-	if err := os.WriteFile(path, []byte(edited), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(m.edited(string(was))), 0o600); err != nil {
 		return nil, fmt.Errorf("edit %s: %w", m.file, err)
 	}
 	return func() error { return os.WriteFile(path, was, 0o600) }, nil

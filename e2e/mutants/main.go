@@ -7,6 +7,7 @@
 //	scripts/mutants --shard 2/7      # a part of them
 //	scripts/mutants PTH-DOT AUT-SNI  # these
 //	scripts/mutants --check          # which edits do not apply any more
+//	scripts/mutants generate         # twenty that it makes itself
 //
 // The copy is a git work tree of HEAD in a temporary directory, which is
 // removed at the end and on Ctrl-C.
@@ -62,6 +63,9 @@ type options struct {
 }
 
 func run(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == "generate" {
+		return generate(ctx, args[1:])
+	}
 	var o options
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	flags.StringVar(&o.list, "list", "scripts/mutants.txt", "the list of mutants")

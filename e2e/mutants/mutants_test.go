@@ -38,7 +38,7 @@ func hasTests(dir string) bool {
 
 func TestAnEntryIsWhole(t *testing.T) {
 	const good = "A a defence\nfile a.go\n- x\n+ y\ntest ./a TestA"
-	want := mutant{"A", "a defence", "a.go", "x", "y", "./a", "TestA"}
+	want := mutant{id: "A", defence: "a defence", file: "a.go", old: "x", new: "y", pkg: "./a", run: "TestA"}
 	if all, err := parse("# about\n\n" + good + "\n"); err != nil || len(all) != 1 || all[0] != want {
 		t.Errorf("got %+v, %v", all, err)
 	}

@@ -38,6 +38,10 @@ type runner struct {
 	nice  int
 	tries int
 	cpu   time.Duration
+
+	flags  []string // of go test
+	env    []string // beside that of this process
+	prefix []string // of the command
 }
 
 // try makes the edit, runs the test, and takes the edit back.
@@ -61,9 +65,12 @@ func (r runner) test(ctx context.Context, pkg, run string) (verdict, string) {
 	within, cancel := context.WithTimeout(ctx, r.bound)
 	defer cancel()
 	timeout := fmt.Sprintf("-timeout=%v", r.bound*3/4)
-	cmd := exec.CommandContext(within, "nice", "-n", strconv.Itoa(r.nice),
-		"go", "test", "-count=1", "-vet=off", "-v", timeout, "-run", run, pkg)
-	cmd.Dir, cmd.Env = r.root, alone(os.Environ())
+	args := slices.Concat(r.prefix, []string{
+		"nice", "-n", strconv.Itoa(r.nice),
+		"go", "test", "-count=1", "-vet=off", "-v", timeout, "-run", run,
+	}, r.flags, []string{pkg})
+	cmd := exec.CommandContext(within, args[0], args[1:]...)
+	cmd.Dir, cmd.Env = r.root, append(alone(os.Environ()), r.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 10 * time.Second
