@@ -100,6 +100,7 @@ func TestARowNamesItsSubject(t *testing.T) {
 			map[string]any{"connections": 296, "ports": "96-400", "hosts": []string{"api.tracker.example"}}),
 		refusedRow("CONNECT", "", 0, "", "no_request",
 			map[string]any{"connections": 41, "ports": "1-65535", "hosts": []string{"192.0.2.1", "b.example"}}),
+		refusedRow("", "", 0, "", "no_request", map[string]any{"connections": 3000}),
 	)
 	lines := strings.Split(c.ok("audit", "list"), "\n")
 	for i, want := range []string{"session.started       podman opencode",
@@ -110,7 +111,8 @@ func TestARowNamesItsSubject(t *testing.T) {
 		"CONNECT api.tracker.example  malformed_request", "GET api.tracker.example:80/v1  host_not_allowed",
 		"EHLO mail.example:25 relay  malformed_request",
 		"CONNECT api.tracker.example  no_request  296 connections, ports 96-400",
-		"CONNECT  no_request  41 connections, ports 1-65535, hosts 192.0.2.1 b.example"} {
+		"CONNECT  no_request  41 connections, ports 1-65535, hosts 192.0.2.1 b.example",
+		"  400    no_request  3000 connections"} {
 		if !strings.HasSuffix(lines[i], want) {
 			t.Errorf("the line is %q, want the end %q", lines[i], want)
 		}

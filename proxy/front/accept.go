@@ -22,6 +22,7 @@ func (f *Front) Serve(ctx context.Context, l net.Listener, listener Listener) er
 	f.serving.Add(1)
 	defer func() { f.plane.Settle(f.serving.Add(-1) == 0) }()
 	defer f.countSilence() // no count is lost
+	defer f.countUnasked()
 	f.workers.open()
 	defer f.workers.close()
 	var conns sync.WaitGroup
@@ -36,6 +37,7 @@ func (f *Front) Serve(ctx context.Context, l net.Listener, listener Listener) er
 		s, ok := f.seat(conn, open)
 		if !ok {
 			_ = conn.Close() // there is not even room to deny it
+			f.recordUnasked()
 			continue
 		}
 		conns.Add(1)

@@ -45,6 +45,7 @@ type Front struct {
 
 	silenceRate *rate.Limiter // of rows for connections without a request
 	silent      summary.Summary[silences]
+	unasked     summary.Summary[int] // connections to the listener itself without a request
 
 	outsideCA sync.Once // for the log's line about a clock outside the lifetime of the CA
 }

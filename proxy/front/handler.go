@@ -87,6 +87,7 @@ func denyOverflow(reason proxy.Reason) *proxy.Denial {
 type clientConn struct {
 	*handler
 	tunnel func() // serves the tunnel that a CONNECT opened; nil: none did
+	asked  bool   // a request came, or what was none and was denied
 }
 
 // serve serves conn until it ends. A tunnel is served when the wire has returned:
@@ -95,6 +96,9 @@ type clientConn struct {
 func (h *handler) serve(conn net.Conn, options wire.Options) {
 	c := &clientConn{handler: h}
 	wire.Serve(h.ctx, conn, options, c)
+	if !c.asked {
+		h.front.recordUnasked()
+	}
 	if tunnel := c.tunnel; tunnel != nil {
 		c.tunnel = nil
 		tunnel()
@@ -105,6 +109,7 @@ func (h *handler) serve(conn net.Conn, options wire.Options) {
 // the wire itself: goproxy would drop the error of a response that breaks off,
 // and half of it would end as if it were all.
 func (c *clientConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.asked = true
 	own, ok := w.(*wire.ResponseWriter)
 	switch {
 	case ok && r.Method == http.MethodConnect:
@@ -114,6 +119,12 @@ func (c *clientConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		c.gp.ServeHTTP(w, r)
 	}
+}
+
+// Refuse implements wire.Handler.
+func (c *clientConn) Refuse(fault *wire.ProtocolError) *http.Response {
+	c.asked = true
+	return c.handler.Refuse(fault)
 }
 
 // hijacker is a ResponseWriter whose hijacked connection knows its client.
@@ -136,8 +147,7 @@ type hijackedClient struct {
 	client *clientConn
 }
 
-// Refuse implements wire.Handler: it records a head that the wire rejected, and
-// returns the denial.
+// Refuse records a head that the wire rejected, and returns the denial.
 func (h *handler) Refuse(fault *wire.ProtocolError) *http.Response {
 	source := audit.SourceForwardHTTP
 	if fault.Method == http.MethodConnect {

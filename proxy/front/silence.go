@@ -45,6 +45,18 @@ func (s *silences) add(a proxy.Authority) {
 	s.hosts.Add(a.Host)
 }
 
+// recordUnasked records that a client connected to the listener itself and sent
+// nothing, or that there was not even room to deny it. It names no host: such
+// connections are only counted.
+func (f *Front) recordUnasked() { f.unasked.Add(f.countUnasked, func(n *int) { *n++ }) }
+
+func (f *Front) countUnasked() {
+	f.unasked.Flush(func(n int) {
+		x := f.plane.Begin(proxy.Arrival{Source: audit.SourceRequestBoundary}, nil)
+		x.RejectSoon(proxy.ReasonNoRequest, map[string]any{"connections": n})
+	})
+}
+
 // countSilence records the count, if there is one. Serve calls it when the last
 // connection has ended, so that no count is lost.
 func (f *Front) countSilence() {

@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 	"fmt"
+	"io"
 	"testing"
 	"time"
 
@@ -42,6 +43,39 @@ func TestAPortScanIsCountedInFewRows(t *testing.T) {
 	}
 	if rows := len(s.list()); seen != ports || counting == 0 || rows-counting != silencesAtOnce || counting > most {
 		t.Errorf("%d of %d connections are visible, in %d rows, %d of which count", seen, ports, rows, counting)
+	}
+}
+
+// What connects to the listener itself and sends nothing is counted, those of them included for which there is no room.
+func TestConnectionsWithoutAByteAreCountedInFewRows(t *testing.T) {
+	s := newSession(t, Listener{}, func(c *proxy.Config) { c.Limits.Connections = 8 })
+	s.front.lobby.places, s.front.lobby.evicts = make(chan struct{}, 2), time.Nanosecond
+	began := time.Now()
+	res, body := s.say("GET /v1/session HTTP/1.1\r\nHost: x.example\r\nConnection: close\r\n\r\n") // it is not counted
+	s.denied("a request", res, body, proxy.ReasonAuthority)
+	_ = s.dial("").Close()
+	s.until(2)
+	const silent = 60
+	for range silent - 1 {
+		s.dial("")
+	}
+	_, _ = io.ReadAll(s.dial("")) // there is no room for all of them
+	s.end()
+	seen, counting := 0, 0
+	for _, r := range s.list() {
+		n, counted := r.Fields["connections"].(int)
+		if !counted {
+			continue
+		}
+		if proxy.Reason(r.Reason) != proxy.ReasonNoRequest || r.Source != audit.SourceRequestBoundary ||
+			r.Decision != audit.DecisionRejected || r.Fields["redirected"] != nil || r.Method+r.Host != "" {
+			t.Errorf("row %+v", r)
+		}
+		seen += n
+		counting++
+	}
+	if most := int(time.Since(began)/time.Second) + 1; seen != silent+1 || counting > most {
+		t.Errorf("%d of %d connections are visible, in %d rows of %d at most", seen, silent, counting, most)
 	}
 }
 
