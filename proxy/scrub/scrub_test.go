@@ -354,6 +354,24 @@ func TestAReferenceThatIsCutIsNoHit(t *testing.T) {
 	}
 }
 
+// The escapes of a secret may be of several syntaxes, also where a piece ends in it.
+func TestEscapesOfSeveralSyntaxesAreCutAnywhere(t *testing.T) {
+	set := NewSet([]Credential{{Secret: []byte("nine-byte")}})
+	for _, form := range []string{
+		`ni&#110;e\u002db&#121;te`, `\u006ei&#110;e-byt&#101;`, `%6eine\u002dbyt&#101;`,
+		`ni&amp;#110;e\u002dbyt%65`, `ni\\u006ee&#45;byt\u0065`,
+	} {
+		for i := range len(form) {
+			sc := set.NewScanner()
+			got := string(sc.Write([]byte("<" + form[:i])))
+			got += string(sc.Write([]byte(form[i:] + ">")))
+			if got += string(sc.Flush()); got != "<"+strings.Repeat("*", len(form))+">" {
+				t.Errorf("%q, cut behind %d bytes, became %q", form, i, got)
+			}
+		}
+	}
+}
+
 // The beginning of base64 in lines may be taken for the end of an escape too.
 func TestASwallowedBeginningOfLines(t *testing.T) {
 	set := NewSet([]Credential{{Secret: []byte("\x9d a secret of some length")}})
