@@ -84,3 +84,26 @@ func TestTheCanonicalRowIsPlainJSON(t *testing.T) {
 		same(Row{Host: s, Path: s}, s, s, 1)
 	}
 }
+
+// What is read without a parser of JSON is read as that does, and what is not plain is left to it.
+func TestAPlainRequestIDIsRead(t *testing.T) {
+	for fields, want := range map[string]string{
+		`{}`:                                 "",
+		`{"request_id":"r1"}`:                "r1",
+		`{"a":"b","request_id":"r1","n":12}`: "r1",
+		`{"n":0,"a":"","m":-1}`:              "",
+	} {
+		if got, ok := PlainRequestID(fields); got != want || !ok {
+			t.Errorf("PlainRequestID(%s) = %q, %t; want %q", fields, got, ok, want)
+		}
+	}
+	for _, fields := range []string{
+		"", "{", `{"`, `{"a`, `{"a"`, `{"a":`, `{"a":"`, `{"a":"b`, `{"a":"b"`, `{"a":"b",`, `{"a":"b"}}`,
+		`{a:"b"}`, `{"a":"\u0062"}`, `{"a\n":"b"}`, `{"request_id":1}`, `{"n":01}`, `{"n":-}`, `{"n":-01}`, `{"n":true}`,
+		`{"n":{}}`, `[]`,
+	} {
+		if got, ok := PlainRequestID(fields); got != "" || ok {
+			t.Errorf("PlainRequestID(%s) = %q, %t; want none", fields, got, ok)
+		}
+	}
+}

@@ -157,7 +157,8 @@ func PlainRequestID(fields string) (request string, ok bool) {
 			}
 		} else {
 			number := digitsOf(rest)
-			if number == "" || len(number) > 1 && number[0] == '0' || name == "request_id" {
+			digits := strings.TrimPrefix(number, "-")
+			if digits == "" || len(digits) > 1 && digits[0] == '0' || name == "request_id" {
 				break
 			}
 			rest = rest[len(number):]
