@@ -361,18 +361,36 @@ func (p *pidfd) done(ctx context.Context, last func()) <-chan struct{} {
 	if err != nil {
 		return done
 	}
-	own := &pidfd{fd}
+	_ = unix.SetNonblock(fd, true) // for the runtime, which then waits for it without a thread
+	own := os.NewFile(uintptr(fd), "pidfd")
 	go func() {
-		defer own.release()
-		for ctx.Err() == nil {
-			if n, err := own.poll(500); n > 0 || err != nil && err != unix.EINTR {
-				last()
-				close(done)
-				return
-			}
+		defer own.Close()
+		if waitReadable(ctx, own) {
+			last()
+			close(done)
 		}
 	}()
 	return done
+}
+
+// waitReadable waits until a pidfd is readable, and reports false if ctx ends first.
+func waitReadable(ctx context.Context, f *os.File) bool {
+	defer context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })()
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	ended := func(fd uintptr, milliseconds int) bool {
+		n, err := (&pidfd{int(fd)}).poll(milliseconds)
+		return n > 0 || err != nil && err != unix.EINTR
+	}
+	over := raw.Read(func(fd uintptr) bool { return ended(fd, 0) }) == nil
+	for !over && ctx.Err() == nil { // the runtime cannot wait for it on this kernel
+		if raw.Control(func(fd uintptr) { over = ended(fd, 500) }) != nil {
+			return false
+		}
+	}
+	return over
 }
 
 func (p *pidfd) release() {

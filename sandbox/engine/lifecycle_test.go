@@ -8,11 +8,17 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/e2e/must"
 )
@@ -64,6 +70,92 @@ func TestTheEndOfAProcessIsTheContainersEnd(t *testing.T) {
 	}
 }
 
+// While the process of a container runs that this machine sees, Podman is not asked for its end.
+func TestPodmanIsNotAskedWhileAProcessRuns(t *testing.T) {
+	for name, c := range map[string]struct {
+		breaks bool // the connection, while the process runs
+		code   string
+		want   int
+		err    string
+	}{
+		"it ends":                     {code: "3", want: 3},
+		"it is removed":               {code: `"no such container"`, err: `200 OK: "no such container"`},
+		"Podman waits for no request": {breaks: true, code: "3", want: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), "cat")
+			in := must.Get(cmd.StdinPipe())(t)
+			must.Do(t, cmd.Start())
+			end := sync.OnceFunc(func() { _ = in.Close(); _ = cmd.Wait() })
+			defer end()
+			reads := make(chan read, 100)
+			mux := http.NewServeMux()
+			mux.HandleFunc("GET /{version}/containers/it/json", func(w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprint(w, `{"State":{"Status":"removing"}}`)
+			})
+			mux.HandleFunc("POST /v4.0.0/libpod/containers/it/wait", func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Query().Get("interval") != "50ms" || len(r.URL.Query()["condition"]) != 2 {
+					t.Errorf("it is asked for %s", r.URL)
+				}
+				fmt.Fprint(w, c.code)
+			})
+			e := respondingPodman(t, mux, reads)
+			fd := must.Get(unix.PidfdOpen(cmd.Process.Pid, 0))(t)
+			box := &Container{ID: "it", process: &pidfd{fd}}
+			defer box.process.release()
+			exits, faults := e.Wait(t.Context(), box)
+			var request read
+			for !strings.HasSuffix(request.text, "\r\n") {
+				more := <-reads
+				request = read{more.conn, request.text + more.text}
+			}
+			if strings.HasSuffix(request.text, "\r\n\r\n") {
+				t.Errorf("Podman is asked while the process runs: %q", request.text)
+			}
+			if c.breaks {
+				_ = request.conn.Close()
+			} else {
+				end()
+			}
+			select {
+			case got := <-exits:
+				if got.Code != c.want || got.State != nil || c.err != "" {
+					t.Errorf("Wait = %+v, want %d %s", got, c.want, c.err)
+				}
+			case err := <-faults:
+				if c.err == "" || err.Error() != c.err {
+					t.Errorf("Wait = %v, want %d %q", err, c.want, c.err)
+				}
+			}
+		})
+	}
+}
+
+// A process that is waited for keeps no thread, and its wait ends with its context.
+func TestAWaitForAProcessEndsWithItsContext(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "cat")
+	in := must.Get(cmd.StdinPipe())(t)
+	must.Do(t, cmd.Start())
+	fd := must.Get(unix.PidfdOpen(cmd.Process.Pid, 0))(t)
+	must.Do(t, unix.SetNonblock(fd, true))
+	f := os.NewFile(uintptr(fd), "pidfd")
+	defer f.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	results := make(chan bool)
+	go func() { results <- waitReadable(ctx, f) }()
+	cancel()
+	if <-results {
+		t.Error("a process that runs is said to have ended")
+	}
+	must.Do(t, f.SetReadDeadline(time.Time{}))
+	go func() { results <- waitReadable(t.Context(), f) }()
+	_ = in.Close()
+	if !<-results {
+		t.Error("the end of a process is not seen")
+	}
+	_ = cmd.Wait()
+}
+
 // A container may end between the moment in which Podman looks at it and the one in which it is killed.
 func TestAContainerThatEndsMeanwhileIsRemoved(t *testing.T) {
 	for name, remove := range map[string]func(*Engine, context.Context, string) error{
@@ -88,11 +180,48 @@ func TestAContainerThatEndsMeanwhileIsRemoved(t *testing.T) {
 	}
 }
 
-// respondingPodman returns a Podman that responds as mux does.
-func respondingPodman(t *testing.T, mux http.Handler) *Engine {
+// read is what a server has read from a connection.
+type read struct {
+	conn net.Conn
+	text string
+}
+
+// readConn is a connection that reports what is read.
+type readConn struct {
+	net.Conn
+	reads chan<- read
+}
+
+func (c readConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.reads <- read{c.Conn, string(p[:n])}
+	}
+	return n, err
+}
+
+// readListener accepts connections that report what is read.
+type readListener struct {
+	net.Listener
+	reads chan<- read
+}
+
+func (l readListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return readConn{conn, l.reads}, nil
+}
+
+// respondingPodman returns a Podman that responds as mux does. reads, if there is one, gets what it reads.
+func respondingPodman(t *testing.T, mux http.Handler, reads ...chan<- read) *Engine {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
 	l := must.Get(net.Listen("unix", socket))(t)
+	if len(reads) > 0 {
+		l = readListener{l, reads[0]}
+	}
 	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: mux}}
 	server.Start()
 	t.Cleanup(server.Close)

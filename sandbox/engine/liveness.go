@@ -74,6 +74,11 @@ func request(ctx context.Context, cli *client.Client, method, url string, limit 
 	if err != nil {
 		return r, err
 	}
+	return readResponse(res, limit)
+}
+
+// readResponse reads a response with at most limit bytes of its body, and closes it.
+func readResponse(res *http.Response, limit int64) (r response, err error) {
 	defer res.Body.Close()
 	r = response{code: res.StatusCode, status: res.Status, header: res.Header}
 	r.body, err = io.ReadAll(io.LimitReader(res.Body, limit))

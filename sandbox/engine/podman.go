@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -125,7 +127,7 @@ func (podman) sizesCreated() bool { return true }
 // state without a pause, and keeps a processor busy for each. The response comes
 // when a further process has cleaned up behind the container, so Podman is asked
 // for its state as soon as its process has ended.
-func (podman) exit(ctx context.Context, e *Engine, c *Container) (Exit, error) {
+func (d podman) exit(ctx context.Context, e *Engine, c *Container) (Exit, error) {
 	type result struct {
 		Exit
 		err error
@@ -142,12 +144,62 @@ func (podman) exit(ctx context.Context, e *Engine, c *Container) (Exit, error) {
 	})
 	asking.Go(func() {
 		var r result
-		const query = "/wait?condition=stopped&condition=exited&interval=50ms"
-		r.err = e.libpod(ctx, http.MethodPost, "/containers/"+c.ID+query, 64<<10, &r.Code)
+		r.Code, r.err = d.code(ctx, e, c)
 		results <- r
 	})
 	first := <-results
 	return first.Exit, first.err
+}
+
+// waitQuery is the call that responds with a container's exit code. Podman looks
+// at the container each interval, which costs it 1 % of a processor, and ends as a
+// service only when such a look is over.
+const waitQuery = "/wait?condition=stopped&condition=exited&interval=50ms"
+
+// code returns the exit code of a container when it has ended. Podman is not asked
+// while a process that is held runs: the request is complete when that has ended.
+// Until then its connection shows whether Podman is there.
+func (podman) code(ctx context.Context, e *Engine, c *Container) (code int, err error) {
+	path := "/containers/" + c.ID + waitQuery
+	if c.Held() {
+		r, err := e.requestAfter(ctx, http.MethodPost, libpodPath+path, c.process.done(ctx, func() {}))
+		if err == nil {
+			err = r.decode(&code)
+			return code, err
+		}
+		// Podman has gone, which the next call reports, or waits for no request that long.
+	}
+	err = e.libpod(ctx, http.MethodPost, path, 64<<10, &code)
+	return code, err
+}
+
+// requestAfter sends a request, except for its last bytes, and those when after is
+// closed. The error is that of the connection, and comes when it breaks.
+func (e *Engine) requestAfter(ctx context.Context, method, path string, after <-chan struct{}) (r response, err error) {
+	conn, err := e.liveness.plain.Dialer()(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	head := method + " " + path + " HTTP/1.1\r\nHost: podman\r\nContent-Length: 0\r\nConnection: close\r\n"
+	if _, err := io.WriteString(conn, head); err != nil {
+		return r, err
+	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-after:
+			_, _ = io.WriteString(conn, "\r\n") // a failure is one of the response too
+		case <-over:
+		}
+	}()
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return r, err
+	}
+	return readResponse(res, 64<<10)
 }
 
 // stateOfEnded returns the state of a container when its process has ended, if
@@ -217,15 +269,23 @@ func (podman) query(ctx context.Context, e *Engine, query url.Values) (all []Lis
 	return all, nil
 }
 
+// libpodPath is that of Podman's own API.
+const libpodPath = "/v4.0.0/libpod"
+
 // libpod sends a request to Podman's own API, and decodes the response, of at
 // most limit bytes, into v.
 func (e *Engine) libpod(ctx context.Context, method, path string, limit int64, v any) error {
-	res, err := request(ctx, e.cli, method, "http://podman/v4.0.0/libpod"+path, limit)
+	res, err := request(ctx, e.cli, method, "http://podman"+libpodPath+path, limit)
 	if err != nil {
 		return err
 	}
-	if res.code != http.StatusOK || json.Unmarshal(res.body, v) != nil {
-		return fmt.Errorf("%s: %.200s", res.status, res.body)
+	return res.decode(v)
+}
+
+// decode decodes a response of Podman's own API into v.
+func (r response) decode(v any) error {
+	if r.code != http.StatusOK || json.Unmarshal(r.body, v) != nil {
+		return fmt.Errorf("%s: %.200s", r.status, r.body)
 	}
 	return nil
 }
