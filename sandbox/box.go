@@ -201,12 +201,16 @@ func (e *Engine) removeRun(ctx context.Context, made containers, err error) erro
 		}
 	}
 	var all []*engine.Container
+	var ids []string
 	for _, c := range []*engine.Container{made.gateway, made.command} {
 		if c != nil {
-			all = append(all, c)
+			all, ids = append(all, c), append(ids, c.ID)
 		}
 	}
 	left := e.RemoveAll(ctx, all)
+	if err != nil || left != nil { // an engine that was killed may not have recorded what it had started
+		e.EndRemains(ids)
+	}
 	switch {
 	case left == nil:
 		return err

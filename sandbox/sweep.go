@@ -51,7 +51,8 @@ func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (_ 
 	if err != nil {
 		return 0, err
 	}
-	removed := 0
+	var removed []string
+	defer func() { e.EndRemains(removed) }()
 	var faults []error
 	// A gateway cannot be removed before the sandbox that shares its network. One
 	// without a role has no container any more, only files.
@@ -66,12 +67,16 @@ func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (_ 
 			case err != nil:
 				faults = append(faults, err)
 			default:
-				removed++
+				removed = append(removed, c.ID)
 			}
 		}
 	}
-	return removed, errors.Join(faults...)
+	return len(removed), errors.Join(faults...)
 }
+
+// EndOrphans ends the processes of containers of sessions that the engine has
+// removed without knowing of them, and returns how many it has ended.
+func (e *Engine) EndOrphans() int { return e.Engine.EndOrphans(namePrefix) }
 
 // lives reports whether the session of a container lives. One of another home is
 // recognised by its process.

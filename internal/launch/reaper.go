@@ -138,7 +138,7 @@ func (r SandboxRemains) sweep(ctx context.Context) (int, error) {
 		return left, err
 	}
 	_, err = e.Sweep(ctx, func(id string) bool { return id != r.Session && session.Alive(r.Home, id) })
-	return left, err
+	return left + e.EndOrphans(), err
 }
 
 // sharedTerminal shares the state of the person's terminal with the reaper, in a record in memory: an aileron that is

@@ -45,14 +45,18 @@ func newSandboxPruneCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			processes := e.EndOrphans()
 			outputs, err := detached.Prune(home, 0, func(id string) bool { return session.Alive(home, id) })
 			if err != nil {
 				return fmt.Errorf("remove the output of ended sessions: %w", err)
 			}
 			if a.JSON {
-				return a.PrintJSON(map[string]int{"removed": n, "outputs": outputs})
+				return a.PrintJSON(map[string]int{"removed": n, "outputs": outputs, "processes": processes})
 			}
 			a.Infof("aileron: removed %s", hint.Plural(n, "container"))
+			if processes > 0 {
+				a.Infof("aileron: ended processes of removed containers: %d", processes)
+			}
 			if outputs > 0 {
 				a.Infof("aileron: removed the output of %s", hint.Plural(outputs, "detached session"))
 			}

@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
+)
+
+// hexID returns the id of a container of these tests.
+func hexID(digit string) string { return strings.Repeat(digit, 64) }
+
+func pidsOf(found []hostProcess) (pids []int) {
+	for _, p := range found {
+		pids = append(pids, p.pid)
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+func TestTheProcessesOfAContainerAreRecognised(t *testing.T) {
+	own := "0::/libpod_parent/libpod-" + hexID("a") + "\n"
+	all := []hostProcess{
+		{pid: 1, args: []string{"/sbin/init"}, groups: "0::/\n"},
+		{pid: 10, parent: 1, args: []string{"/usr/bin/conmon", "-c", hexID("a"), "-n", "aileron-x-gw"}},
+		{pid: 12, parent: 11, args: []string{"/usr/bin/runc", "init"}}, // before the one that it descends from
+		{pid: 11, parent: 10, args: []string{"/usr/bin/runc", "create", hexID("a")}},
+		{pid: 13, parent: 1, args: []string{"sleep", "600"}, groups: own}, // its monitor was killed
+		{pid: 14, parent: 1, args: []string{"/usr/bin/containerd-shim-runc-v2", "-namespace", "moby", "-id", hexID("a")}},
+		{pid: 20, parent: 1, args: []string{"/usr/bin/conmon", "-c", hexID("b"), "-n", "aileron-y-gw"}},
+		{pid: 21, parent: 20, args: []string{"sleep"}, groups: "0::/libpod_parent/libpod-" + hexID("b") + "\n"},
+		{pid: 30, parent: 1, args: []string{"vi", "/var/log/" + hexID("a")}},
+		{pid: 31, parent: 1, args: []string{"podman", "logs", hexID("a")}},
+		{pid: os.Getpid(), parent: 10, args: []string{"/usr/bin/podman", "cleanup", hexID("a")}}, // of this namespace
+		{pid: 1 << 30, parent: 13, args: []string{"podman"}},                                     // in the container
+	}
+	want := []int{10, 11, 12, 13, 14, 1 << 30}
+	if got := pidsOf(remainsOf(all, []string{hexID("a"), "aileron-x-box", ""})); !slices.Equal(got, want) {
+		t.Errorf("remainsOf = %v, want %v", got, want)
+	}
+	// A container that was not made is known by its name only.
+	if got := remainsOf(all, []string{"aileron-x-gw", "", "sleep", hexID("A")}); got != nil {
+		t.Errorf("remainsOf = %v without an id", got)
+	}
+}
+
+// A monitor is alone when its container has no files any more.
+func TestAMonitorOfARemovedContainerIsAnOrphan(t *testing.T) {
+	dir := t.TempDir()
+	there := filepath.Join(dir, hexID("a"))
+	must.Do(t, os.Mkdir(there, 0o700))
+	conmon := func(args ...string) hostProcess {
+		return hostProcess{pid: os.Getpid(), args: append([]string{"conmon"}, args...)}
+	}
+	for _, c := range []struct {
+		name string
+		p    hostProcess
+		want bool
+	}{
+		{"removed", conmon("-c", hexID("b"), "-b", filepath.Join(dir, hexID("b")), "-n", "aileron-x-gw"), true},
+		{"it is there", conmon("-c", hexID("a"), "-b", there, "-n", "aileron-x-gw"), false},
+		{"not one of ours", conmon("-c", hexID("b"), "-b", filepath.Join(dir, hexID("b")), "-n", "other"), false},
+		{"without files", conmon("-c", hexID("b"), "-n", "aileron-x-gw"), false},
+		{"another's files", conmon("-c", hexID("b"), "-b", filepath.Join(dir, hexID("c")), "-n", "aileron-x-gw"), false},
+		{"cut off", conmon("-n", "aileron-x-gw", "-c"), false},
+	} {
+		child := hostProcess{pid: 1 << 30, parent: os.Getpid(), args: []string{"runc", "init"}}
+		if got := orphans([]hostProcess{child, c.p}, "aileron-"); (len(got) == 2) != c.want || !c.want && got != nil {
+			t.Errorf("%s: orphans = %v, want %v", c.name, got, c.want)
+		}
+	}
+}
