@@ -74,6 +74,8 @@ type running struct {
 	gatewayExit  <-chan engine.Exit
 	gatewayErrs  <-chan error
 	processEnded <-chan struct{} // according to the kernel
+	orphaned     <-chan struct{} // its monitor has ended and the process has not
+	gatewayAlone <-chan struct{} // the same of the gateway
 	outputEnded  <-chan error    // nil once it has
 	stopped      <-chan struct{} // nil once ctx has ended
 	resizeAgain  <-chan time.Time
@@ -147,8 +149,10 @@ func (r *running) attach(ctx context.Context) error {
 // it.
 func (r *running) follow() (err error) {
 	r.processEnded = r.box.Done(r.live, &r.last)
+	r.orphaned = r.box.Orphaned(r.live)
 	r.exited, r.exitErrs = r.e.Wait(r.live, r.box)
 	if r.gateway != nil {
+		r.gatewayAlone = r.gateway.Orphaned(r.live)
 		r.gatewayExit, r.gatewayErrs = r.e.Wait(r.live, r.gateway)
 	}
 	r.resize()

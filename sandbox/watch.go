@@ -27,6 +27,9 @@ func (r *running) watch(ctx context.Context) (int, error) {
 		case err := <-r.outputEnded:
 			r.endWithOutput(err)
 		case err := <-r.exitErrs:
+			if errors.Is(err, engine.ErrUnreported) {
+				return 1, r.unmonitored("the sandbox", r.box)
+			}
 			if r.e.Presence(r.live, r.box.ID) == engine.Removed {
 				return 1, errRemoved
 			}
@@ -38,6 +41,10 @@ func (r *running) watch(ctx context.Context) (int, error) {
 			if r.e.Presence(r.live, r.gateway.ID) == engine.Removed {
 				return 1, r.withoutGateway()
 			}
+		case <-r.orphaned:
+			return 1, r.unmonitored("the sandbox", r.box)
+		case <-r.gatewayAlone:
+			return 1, r.unmonitored("its gateway", r.gateway)
 		case <-r.uplink.C:
 			r.box.Look(&r.exhausted)
 			if socket := r.uplink.removed(); socket != "" {
@@ -252,6 +259,14 @@ func (e *Engine) withoutGateway(ctx context.Context, box, gateway *engine.Contai
 		how = " (" + syscall.Signal(c.ExitCode-128).String() + ")"
 	}
 	return fmt.Errorf("run the sandbox: its gateway ended%s, so the sandbox was ended too", how)
+}
+
+// unmonitored ends a sandbox one of whose containers has lost its monitor, and
+// returns that as its error.
+func (r *running) unmonitored(whose string, c *engine.Container) error {
+	r.signal(syscall.SIGKILL)
+	return fmt.Errorf("run the sandbox: %s, %s's monitor of %s, ended, so the sandbox was ended too; run it again",
+		c.Monitor, r.e.Kind(), whose)
 }
 
 // socketNames are the sockets in Uplink.Sockets at which all that a sealed

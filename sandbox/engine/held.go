@@ -24,6 +24,11 @@ type Container struct {
 	pid     int    // of process
 	groups  groups // of that process
 	over    bool   // it had ended when Hold asked
+
+	monitor *pidfd // of the process; nil: not known
+	// Monitor is the program of the engine's that reports how the container ends: conmon, or containerd's shim. ""
+	// is not known.
+	Monitor string
 }
 
 // Hold takes hold of a running container's first process, and reports whether
@@ -61,7 +66,52 @@ func (e *Engine) Hold(ctx context.Context, c *Container) (runs bool) {
 		return true
 	}
 	c.process, c.pid = p, s.PID
+	c.holdMonitor()
 	return true
+}
+
+// holdMonitor takes hold of the monitor of a container whose first process is held: it is that process's parent, and
+// has the container's id among its arguments.
+func (c *Container) holdMonitor() {
+	first, ok := readProcess(c.pid)
+	if !ok {
+		return
+	}
+	fd, err := unix.PidfdOpen(first.parent, 0)
+	if err != nil {
+		return
+	}
+	monitor := &pidfd{fd}
+	// Read after the descriptor was opened: see Hold.
+	if p, ok := readProcess(first.parent); ok && p.monitors() == c.ID {
+		c.monitor, c.Monitor = monitor, filepath.Base(p.args[0])
+		return
+	}
+	monitor.release()
+}
+
+// Orphaned is closed, as long as ctx lives, when the monitor of the container has ended and its first process has not:
+// nothing reports how it ends, and its streams are closed. It is never closed where the monitor is not known.
+func (c *Container) Orphaned(ctx context.Context) <-chan struct{} {
+	orphaned := make(chan struct{})
+	alone := false
+	ended := c.monitor.done(ctx, func() { alone = !c.Ended() })
+	go func() {
+		select {
+		case <-ended:
+			if alone {
+				close(orphaned)
+			}
+		case <-ctx.Done():
+		}
+	}()
+	return orphaned
+}
+
+// release closes the descriptors of the hold.
+func (c *Container) release() {
+	c.process.release()
+	c.monitor.release()
 }
 
 // execTime is how long after its start a container's first process may still be

@@ -266,7 +266,7 @@ func (e *Engine) RemoveAll(ctx context.Context, containers []*Container) error {
 	ctx = context.WithoutCancel(ctx)
 	defer func() {
 		for _, c := range containers {
-			c.process.release()
+			c.release()
 		}
 	}()
 	for _, c := range containers { // a gateway ends while the command's container is removed

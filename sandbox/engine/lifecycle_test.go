@@ -79,7 +79,7 @@ func TestPodmanIsNotAskedWhileAProcessRuns(t *testing.T) {
 		err    string
 	}{
 		"it ends":                     {code: "3", want: 3},
-		"it is removed":               {code: `"no such container"`, err: `200 OK: "no such container"`},
+		"it is removed":               {code: `{"message":"no such container"}`, err: "podman: no such container"},
 		"Podman waits for no request": {breaks: true, code: "3", want: 3},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -140,6 +141,8 @@ func (d podman) exit(ctx context.Context, e *Engine, c *Container) (Exit, error)
 	asking.Go(func() {
 		if s, ok := e.stateOfEnded(ctx, c); ok {
 			results <- result{Exit: Exit{Code: s.ExitCode, State: &s}}
+		} else if e.unreported(ctx, c) {
+			results <- result{err: ErrUnreported}
 		}
 	})
 	asking.Go(func() {
@@ -233,6 +236,25 @@ func (e *Engine) stateOfEnded(ctx context.Context, c *Container) (_ State, ok bo
 	return State{}, false
 }
 
+// ErrUnreported is returned when a container has ended and its monitor was killed
+// before it reported how.
+var ErrUnreported = errors.New("its monitor was killed")
+
+// unreported reports whether the monitor of a container has ended without reporting
+// the container's end, which it does before its own. Podman waits 20 s for that report.
+func (e *Engine) unreported(ctx context.Context, c *Container) bool {
+	if c.monitor == nil {
+		return false
+	}
+	select {
+	case <-c.monitor.done(ctx, func() {}):
+	case <-ctx.Done():
+		return false
+	}
+	s, err := e.Inspect(ctx, c.ID)
+	return err == nil && s.Running
+}
+
 // list asks Podman's own API: behind Docker's call, Podman 4 fails for all
 // containers while one is half removed. It also returns the files of containers
 // with our names whose records an engine that was killed did not write, or has
@@ -282,12 +304,16 @@ func (e *Engine) libpod(ctx context.Context, method, path string, limit int64, v
 	return res.decode(v)
 }
 
-// decode decodes a response of Podman's own API into v.
+// decode decodes a response of Podman's own API into v. The error is Podman's message.
 func (r response) decode(v any) error {
-	if r.code != http.StatusOK || json.Unmarshal(r.body, v) != nil {
-		return fmt.Errorf("%s: %.200s", r.status, r.body)
+	if r.code == http.StatusOK && json.Unmarshal(r.body, v) == nil {
+		return nil
 	}
-	return nil
+	var fault struct{ Message string }
+	if json.Unmarshal(r.body, &fault) == nil && fault.Message != "" {
+		return fmt.Errorf("podman: %s", fault.Message)
+	}
+	return fmt.Errorf("podman: %s: %.200q", r.status, r.body)
 }
 
 func (podman) hostAlias() string { return "host.containers.internal" }

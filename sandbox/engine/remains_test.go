@@ -1,11 +1,18 @@
 package engine
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/e2e/must"
 )
@@ -71,5 +78,84 @@ func TestAMonitorOfARemovedContainerIsAnOrphan(t *testing.T) {
 		if got := orphans([]hostProcess{child, c.p}, "aileron-"); (len(got) == 2) != c.want || !c.want && got != nil {
 			t.Errorf("%s: orphans = %v, want %v", c.name, got, c.want)
 		}
+	}
+}
+
+// heldCat returns a process that is held, and what ends it.
+func heldCat(t *testing.T) (p *pidfd, end func()) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "cat")
+	in := must.Get(cmd.StdinPipe())(t)
+	must.Do(t, cmd.Start())
+	p = &pidfd{must.Get(unix.PidfdOpen(cmd.Process.Pid, 0))(t)}
+	t.Cleanup(p.release)
+	return p, func() { _ = in.Close(); _ = cmd.Wait() }
+}
+
+func TestAProcessWithoutItsMonitorIsOrphaned(t *testing.T) {
+	process, endProcess := heldCat(t)
+	first, endFirst := heldCat(t)
+	c := &Container{process: process, monitor: first}
+	orphaned := c.Orphaned(t.Context())
+	select {
+	case <-orphaned:
+		t.Error("it is an orphan while its monitor lives")
+	default:
+	}
+	endFirst()
+	<-orphaned
+	// A monitor ends after its process: that is the usual end.
+	second, endSecond := heldCat(t)
+	c.monitor = second
+	ctx, cancel := context.WithCancel(t.Context())
+	endProcess()
+	orphaned = c.Orphaned(ctx)
+	endSecond()
+	<-second.done(t.Context(), func() {})
+	cancel()
+	select {
+	case <-orphaned:
+		t.Error("a process that had ended is an orphan")
+	default:
+	}
+}
+
+func TestAnEndThatIsNotReportedIsNotWaitedFor(t *testing.T) {
+	monitor, endMonitor := heldCat(t)
+	ended := make(chan struct{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{version}/containers/it/json", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"State":{"Status":"running","Running":true}}`)
+	})
+	mux.HandleFunc("POST /v4.0.0/libpod/containers/it/wait", func(_ http.ResponseWriter, r *http.Request) {
+		select { // as long as it has patience with the monitor
+		case <-r.Context().Done():
+		case <-ended:
+		}
+	})
+	e := respondingPodman(t, mux)
+	defer close(ended)
+	endMonitor()
+	exits, faults := e.Wait(t.Context(), &Container{ID: "it", over: true, monitor: monitor})
+	select {
+	case got := <-exits:
+		t.Errorf("Wait = %+v, want ErrUnreported", got)
+	case err := <-faults:
+		if !errors.Is(err, ErrUnreported) {
+			t.Errorf("Wait = %v, want ErrUnreported", err)
+		}
+	}
+}
+
+// What Podman responds to a failed call is JSON, of which a person reads the message.
+func TestAFailureOfPodmanIsItsMessage(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v4.0.0/libpod/containers/it/wait", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprint(w, `{"cause":"no such exit code","message":"getting exit code from DB: no such exit code","response":500}`)
+	})
+	_, faults := respondingPodman(t, mux).Wait(t.Context(), &Container{ID: "it"})
+	if err := <-faults; err.Error() != "podman: getting exit code from DB: no such exit code" {
+		t.Errorf("Wait = %v", err)
 	}
 }

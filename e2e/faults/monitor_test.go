@@ -1,0 +1,137 @@
+package faults
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
+)
+
+// A monitor (conmon, or containerd's shim) that is killed can report no end, and the streams of its container end with
+// it.
+func TestAKilledMonitorEndsTheBox(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		script string
+		of     func(r *running) process
+	}{
+		"of the box":           {"sleep 600", func(r *running) process { return r.box }},
+		"of a box that writes": {"while echo; do sleep 0.1; done", func(r *running) process { return r.box }},
+		"of the gateway":       {"sleep 600", func(r *running) process { return r.gateway }},
+		"of a detached one":    {"", func(r *running) process { return r.box }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			engines(t, func(t *testing.T, u *user) {
+				if c.script == "" {
+					r := u.detach("sleep 600")
+					kill(t, parentOf(t, c.of(r)), syscall.SIGKILL)
+					harness.WaitFor(t, "the session ends", func() bool { return !r.self.lives() })
+					r.closed(1, "monitor of the sandbox, ended")
+					r.nothing()
+					return
+				}
+				r := u.start(c.script)
+				kill(t, parentOf(t, c.of(r)), syscall.SIGKILL)
+				r.fails("monitor of ", ", ended, so the sandbox was ended too; run it again")
+				r.closed(1, "monitor of ")
+				r.nothing()
+			})
+		})
+	}
+}
+
+// making waits until the OCI runtime makes the container of a role for the only session of a person, and returns the
+// service of Podman's that waits for that, the container's monitor and its id.
+func (u *user) making(role string) (service, monitor process, id string) {
+	u.t.Helper()
+	option := func(line []string, name string) string {
+		at := slices.Index(line, name)
+		if at < 0 || at+1 == len(line) {
+			return ""
+		}
+		return line[at+1]
+	}
+	found := harness.Poll(patience, 2*time.Millisecond, func() bool {
+		dirs, _ := os.ReadDir(filepath.Join(u.home, "sessions"))
+		for _, pid := range pids() {
+			line := args(pid)
+			switch {
+			case slices.Contains(line, "service") && slices.Contains(args(parent(pid)), u.project):
+				service = process{pid, startOf(pid)}
+			case len(dirs) == 1 && slices.Contains(line, "create") && slices.Contains(line, "--bundle"):
+				above := parent(pid)
+				if watch := args(above); option(watch, "-n") == "aileron-"+dirs[0].Name()+"-"+role {
+					monitor, id = process{above, startOf(above)}, option(watch, "-c")
+				}
+			}
+		}
+		return service.pid > 0 && monitor.pid > 0
+	})
+	if !found {
+		u.t.Fatalf("no runtime was seen to make the container of the %s", role)
+	}
+	return service, monitor, id
+}
+
+// of are the living processes in the control groups of a container, and its monitor.
+func (u *user) of(id string) (left []string) {
+	for _, pid := range pids() {
+		groups, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+		if line := args(pid); startOf(pid) != "" && (strings.Contains(string(groups), id) || slices.Contains(line, id)) {
+			left = append(left, strings.Join(line, " "))
+		}
+	}
+	return left
+}
+
+// What it had started for a container is not in Podman's records then.
+func TestAServiceKilledWhileItMakesAContainerLeavesNoProcess(t *testing.T) {
+	ownService(t)
+	t.Parallel()
+	for name, c := range map[string]struct {
+		role          string
+		detached, all bool // all are killed: aileron and its reaper too
+	}{
+		"the gateway":                       {role: "gw"},
+		"the box":                           {role: "box"},
+		"the gateway of a detached session": {role: "gw", detached: true},
+		"the gateway, and all are killed":   {role: "gw", all: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUser(t, "podman")
+			line := u.boxArgs("sleep 600")
+			if c.detached {
+				line = u.detachArgs("sleep 600")
+			}
+			r := u.begin(line...)
+			service, monitor, id := u.making(c.role)
+			if c.all {
+				kill(t, r.child("warden"), syscall.SIGKILL)
+				r.signal(syscall.SIGKILL)
+			}
+			kill(t, service, syscall.SIGKILL)
+			if c.all {
+				r.end()
+				if !monitor.lives() {
+					t.Error("nothing was left, so nothing is tried here")
+				}
+				harness.WaitFor(t, "the next sessions clean up",
+					func() bool { u.must(u.boxArgs("true")...); return u.left() == "" })
+			} else {
+				r.fails("service of podman", "killed")
+			}
+			if left := u.of(id); len(left) > 0 {
+				t.Errorf("left:\n%s", strings.Join(left, "\n"))
+			}
+			r.nothing()
+		})
+	}
+}
