@@ -20,10 +20,16 @@ const (
 	startsBox   = "ms, a sandbox"
 	endsPlain   = "ms after the end, plain"
 	endsBox     = "ms after the end, sandbox"
+
+	startsFiles      = "ms more with 50000 files"
+	startsConnectors = "ms more with 200 connectors"
+	manyFiles        = 50_000
+	startConnectors  = 200
 )
 
 func startMetrics() []metric {
-	return []metric{atMost(startsAdded, 400), figure(startsPlain), figure(startsBox), figure(endsPlain), figure(endsBox)}
+	return []metric{atMost(startsAdded, 400), atMost(startsFiles, 150), atMost(startsConnectors, 100),
+		figure(startsPlain), figure(startsBox), figure(endsPlain), figure(endsBox)}
 }
 
 // boxes is aileron set up for sandboxes: a home without connectors, and an empty project.
@@ -32,6 +38,8 @@ type boxes struct {
 	project string
 	image   map[string]string // of plain containers, by the engine
 	bound   map[string]bool   // connectors of the catalogue
+
+	large, connected *boxes // the same with many files, and with many connectors; nil: not made yet
 }
 
 // box returns what sandboxes of an engine need. The first call for an engine makes the image where it is missing, and
@@ -60,36 +68,89 @@ func (y *fixture) box(ctx context.Context, engine string) (*boxes, error) {
 	return y.boxes, nil
 }
 
+// grow makes large and connected, and starts each once: what is known of an image then is kept.
+func (b *boxes) grow(ctx context.Context, engine string, t turn) error {
+	if b.large == nil {
+		large, connected := *b, *b
+		dir := filepath.Dir(b.project)
+		large.project = filepath.Join(dir, "large")
+		if err := writeFiles(large.project, t.many(manyFiles)); err != nil {
+			return err
+		}
+		connected.home = &home{binary: b.binary, dir: filepath.Join(dir, "connected"), passphrase: b.passphrase}
+		sources, err := writeConnectors(filepath.Join(dir, "connectors"), t.many(startConnectors))
+		if err != nil {
+			return err
+		}
+		if _, err := connected.run(ctx, append([]string{"connector", "install", "--yes"}, sources...)...); err != nil {
+			return err
+		}
+		b.large, b.connected = &large, &connected
+	}
+	for _, b := range []*boxes{b.large, b.connected} {
+		if _, err := b.run(ctx, b.sealed(engine, "true")...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFiles writes n files into a new directory, fifty to a directory of it.
+func writeFiles(dir string, n int) error {
+	for i := range n {
+		in := filepath.Join(dir, fmt.Sprint("module", i/1000), fmt.Sprint("package", i/50))
+		if i%50 == 0 {
+			if err := os.MkdirAll(in, 0o700); err != nil {
+				return err
+			}
+		}
+		if err := os.WriteFile(filepath.Join(in, fmt.Sprintf("source_%d.go", i)), nil, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // sealed returns the arguments that run a command in a sandbox.
 func (b *boxes) sealed(engine string, command ...string) []string {
 	return append([]string{"sandbox", "run", "--quiet", "--sandbox", engine, "--dir", b.project, "--"}, command...)
 }
 
 // starting compares a command in a sandbox with the same in a plain container of the same image, which has no network
-// either, in turns. The command prints the time: what follows it is the end.
+// either, in turns and in any order, and with the same in a large project and with many connectors. The command prints
+// the time: what follows it is the end.
 func starting(engine string) func(context.Context, *subject, turn) (figures, error) {
 	return func(ctx context.Context, s *subject, t turn) (figures, error) {
 		b, err := s.box(ctx, engine)
 		if err != nil {
 			return nil, err
 		}
-		command := []string{"date", "+%s%N"}
-		var plain, sealed, plainEnd, sealedEnd []time.Duration
-		for range t.many(4) {
-			whole, end, err := timed(ctx, plainCommand(ctx, engine,
-				append([]string{"run", "--rm", "--network", "none", b.image[engine]}, command...)...))
-			if err != nil {
-				return nil, err
-			}
-			plain, plainEnd = append(plain, whole), append(plainEnd, end)
-			if whole, end, err = timed(ctx, b.command(b.sealed(engine, command...)...)); err != nil {
-				return nil, err
-			}
-			sealed, sealedEnd = append(sealed, whole), append(sealedEnd, end)
+		if err := b.grow(ctx, engine, t); err != nil {
+			return nil, err
 		}
-		f := figures{startsPlain: middle(plain), startsBox: middle(sealed), endsPlain: middle(plainEnd),
-			endsBox: middle(sealedEnd)}
+		command := []string{"date", "+%s%N"}
+		inPlain := append([]string{"run", "--rm", "--network", "none", b.image[engine]}, command...)
+		whole, end := map[string][]time.Duration{}, map[string][]time.Duration{}
+		for range t.many(4) {
+			for name, cmd := range map[string]*exec.Cmd{
+				startsPlain:      plainCommand(ctx, engine, inPlain...),
+				startsBox:        b.command(b.sealed(engine, command...)...),
+				startsFiles:      b.large.command(b.large.sealed(engine, command...)...),
+				startsConnectors: b.connected.command(b.connected.sealed(engine, command...)...),
+			} {
+				took, after, err := timed(ctx, cmd)
+				if err != nil {
+					return nil, err
+				}
+				whole[name], end[name] = append(whole[name], took), append(end[name], after)
+			}
+		}
+		f := figures{startsPlain: middle(whole[startsPlain]), startsBox: middle(whole[startsBox]),
+			endsPlain: middle(end[startsPlain]), endsBox: middle(end[startsBox])}
 		f[startsAdded] = f[startsBox] - f[startsPlain]
+		for _, name := range []string{startsFiles, startsConnectors} {
+			f[name] = middle(whole[name]) - f[startsBox]
+		}
 		return f, nil
 	}
 }

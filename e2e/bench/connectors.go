@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -35,20 +36,18 @@ func (y *fixture) install(ctx context.Context, n int) (time.Duration, error) {
 	defer os.RemoveAll(dir)
 	h := &home{binary: y.home.binary, dir: filepath.Join(dir, "home"), passphrase: y.home.passphrase}
 	secrets := filepath.Join(dir, "secrets")
-	args := []string{"connector", "install", "--yes", "--secrets-file", secrets}
+	sources, err := writeConnectors(filepath.Join(dir, "sources"), n)
+	if err != nil {
+		return 0, err
+	}
 	var lines strings.Builder
 	for i := range n {
-		source := filepath.Join(dir, fmt.Sprint("c", i))
-		if err := writeConnector(source, fmt.Sprint(connectorFQN, "-", i),
-			fmt.Sprintf("api%d.bench.example", i)); err != nil {
-			return 0, err
-		}
-		args = append(args, source)
 		fmt.Fprintf(&lines, "%s-%d=%s-%d\n", connectorFQN, i, secret, i)
 	}
 	if err := os.WriteFile(secrets, []byte(lines.String()), 0o600); err != nil {
 		return 0, err
 	}
+	args := append([]string{"connector", "install", "--yes", "--secrets-file", secrets}, sources...)
 	began := time.Now()
 	if _, err := h.run(ctx, args...); err != nil {
 		return 0, err
@@ -61,12 +60,27 @@ func (y *fixture) install(ctx context.Context, n int) (time.Duration, error) {
 	return took, err
 }
 
-// writeConnector writes a connector with one operation at a host.
+// writeConnectors writes n connectors into a new directory, and returns the directory of each.
+func writeConnectors(in string, n int) (dirs []string, err error) {
+	if err := os.Mkdir(in, 0o700); err != nil {
+		return nil, err
+	}
+	for i := range n {
+		dir := filepath.Join(in, fmt.Sprint("c", i))
+		if err := writeConnector(dir, fmt.Sprint(connectorFQN, "-", i), fmt.Sprintf("api%d.bench.example", i)); err != nil {
+			return nil, err
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs, nil
+}
+
+// writeConnector writes a connector with one operation at a host. Its command has the connector's own name.
 func writeConnector(dir, fqn, host string) error {
 	manifest := strings.NewReplacer(connectorFQN, fqn, `"`+apiHost+`", "*.`+manyDomain+`"`, `"`+host+`"`).
 		Replace(connectorManifest)
 	text := `{"schema_version":"aileron.connector.v1","connector":{"fqn":"` + fqn + `","version":"1.0.0"},
-"tools":[{"name":"api","description":"One of many","operations":[
+"tools":[{"name":"` + path.Base(fqn) + `","description":"One of many","operations":[
  {"name":"items","summary":"A small answer","method":"GET","path":"/v1/items",
    "hosts":["` + host + `"],"credential":"bearer","idempotency":"idempotent"}]}]}`
 	if err := os.Mkdir(dir, 0o700); err != nil {
