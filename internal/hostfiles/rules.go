@@ -97,23 +97,22 @@ func invert(names map[string][]string) map[string]string {
 	return when
 }
 
-// whenFile returns when the host runs a file, "" for never.
-func whenFile(at string) string {
-	name := path.Base(at)
+// whenFile returns when the host runs a file of a directory, "" for never.
+func whenFile(in, name string) string {
 	if when := files[name]; when != "" {
 		return when
 	}
-	switch dir := path.Base(path.Dir(at)); {
+	switch {
 	case strings.HasSuffix(name, ".code-workspace"):
 		return whenCode
-	case dir == ".cargo" && strings.HasPrefix(name, "config"):
+	case strings.HasPrefix(name, "config") && path.Base(in) == ".cargo":
 		return whenCargo
 	case strings.HasPrefix(name, ".envrc."):
 		return whenShell
-	case dir == ".config" && (strings.HasPrefix(name, "mise") || strings.HasPrefix(name, "lefthook")):
+	case (strings.HasPrefix(name, "mise") || strings.HasPrefix(name, "lefthook")) && path.Base(in) == ".config":
 		return whenShell
-	case strings.HasSuffix(at, ".jj/repo/config.toml"), strings.HasSuffix(at, ".jj/workspace-config.toml"),
-		dir == ".jj" && name == "repo":
+	case name == "config.toml" && strings.HasSuffix(in, ".jj/repo"), name == "workspace-config.toml" &&
+		strings.HasSuffix(in, ".jj"), name == "repo" && path.Base(in) == ".jj":
 		return whenJujutsu
 	case strings.HasSuffix(name, ".pth"):
 		return whenPython

@@ -96,20 +96,20 @@ func (w *walk) dir(f *os.File, at string, depth int) {
 	}
 	var below []fs.DirEntry
 	for _, e := range byRank(entries) {
-		name := path.Join(at, e.Name())
-		when, whole := wholeDirs[e.Name()]
+		name := e.Name()
+		when, whole := wholeDirs[name]
 		switch {
-		case e.Name() == ".git" && e.IsDir():
-			w.gitDir(name, depth+1)
-		case e.Name() == ".git":
-			w.add(name, whenGit)
+		case name == ".git" && e.IsDir():
+			w.gitDir(path.Join(at, name), depth+1)
+		case name == ".git":
+			w.add(path.Join(at, name), whenGit)
 		case whole && e.IsDir():
-			w.whole(name, when, depth+1)
+			w.whole(path.Join(at, name), when, depth+1)
 		case whole:
-			w.add(name, when)
+			w.add(path.Join(at, name), when)
 		case !e.IsDir():
-			w.file(f, name, e)
-		case !skipped[e.Name()]:
+			w.file(f, at, e)
+		case !skipped[name]:
 			below = append(below, e)
 		}
 	}
@@ -124,28 +124,32 @@ func (w *walk) dir(f *os.File, at string, depth int) {
 	}
 }
 
-// byRank returns entries, those first that the host runs by itself.
+// byRank returns entries, those first that the host runs by itself. It changes what it is given.
 func byRank(entries []fs.DirEntry) []fs.DirEntry {
-	var ranked [4][]fs.DirEntry
+	var first [3][]fs.DirEntry
+	rest := entries[:0]
 	for _, e := range entries {
-		rank := 3
 		switch name := e.Name(); {
 		case name == ".git", name == "config", name == "config.worktree":
-			rank = 0
-		case whenFile(name) != "":
-			rank = 1
+			first[0] = append(first[0], e)
+		case whenFile("", name) != "":
+			first[1] = append(first[1], e)
 		case wholeDirs[name] != "":
-			rank = 2
+			first[2] = append(first[2], e)
+		default:
+			rest = append(rest, e)
 		}
-		ranked[rank] = append(ranked[rank], e)
 	}
-	return slices.Concat(ranked[:]...)
+	if len(rest) == len(entries) {
+		return rest
+	}
+	return slices.Concat(first[0], first[1], first[2], rest)
 }
 
 // file watches a file of an open directory by its name, or because it can be executed.
-func (w *walk) file(dir *os.File, at string, e fs.DirEntry) {
-	if when := whenFile(at); when != "" {
-		w.add(at, when)
+func (w *walk) file(dir *os.File, in string, e fs.DirEntry) {
+	if when := whenFile(in, e.Name()); when != "" {
+		w.add(path.Join(in, e.Name()), when)
 		return
 	}
 	if !e.Type().IsRegular() || w.built > 0 {
@@ -155,6 +159,7 @@ func (w *walk) file(dir *os.File, at string, e fs.DirEntry) {
 	if unix.Fstatat(int(dir.Fd()), e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Mode&0o111 == 0 {
 		return
 	}
+	at := path.Join(in, e.Name())
 	found, err := w.root.Lstat(at)
 	if err != nil || !found.Mode().IsRegular() || found.Mode()&0o111 == 0 {
 		return
