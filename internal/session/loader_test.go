@@ -16,6 +16,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/api"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/catalog"
@@ -447,4 +448,28 @@ func TestAVaultThatCannotBeReadIsNoChange(t *testing.T) {
 	if list := grantsRows(t, o.Home); len(list) != 1 {
 		t.Errorf("the rows are %+v, want session.started alone", list)
 	}
+}
+
+// While the home is missing, what its connectors grant is not known, and their operations are denied.
+func TestNothingIsGrantedWhileTheHomeIsMissing(t *testing.T) {
+	o := newOptions(t)
+	install(t, o.Home)
+	bind(t, o, "work")
+	s := open(t, o)
+	must.Do(t, s.Serve(t.Context(), false))
+	s.stop()
+	s.serving.Wait()
+	aside := o.Home + ".aside"
+	for _, want := range []proxy.Reason{proxy.ReasonHomeMissing, ""} {
+		if want != "" {
+			must.Do(t, os.Rename(o.Home, aside))
+		} else {
+			must.Do(t, os.Rename(aside, o.Home))
+		}
+		s.loader.reload(t.Context())
+		if got := s.plane.Grants().Unreadable[githubFQN]; got != want {
+			t.Errorf("the connector is denied for %q, want %q", got, want)
+		}
+	}
+	must.Do(t, s.Close(t.Context(), 0, "the command ended"))
 }
