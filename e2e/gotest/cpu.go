@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -46,6 +48,26 @@ func measure(args []string) int {
 		return code
 	}
 	return 1 // by a signal
+}
+
+// slow is a test that took some seconds, with all that it waited for: others of its package are among that where it is
+// parallel.
+type slow struct {
+	test    string
+	seconds float64
+}
+
+// longest is how many tests are listed as the slowest.
+const longest = 40
+
+// slowest returns a line for each of the slowest tests.
+func slowest(tests []slow) []string {
+	slices.SortStableFunc(tests, func(a, b slow) int { return cmp.Compare(b.seconds, a.seconds) })
+	var lines []string
+	for _, t := range tests[:min(len(tests), longest)] {
+		lines = append(lines, fmt.Sprintf("%6.1fs %s", t.seconds, t.test))
+	}
+	return lines
 }
 
 // takeCPU takes the line of measure out of a package's output, and adds it up.

@@ -13,6 +13,7 @@ import (
 // event is one line of go test -json; go doc test2json describes it.
 type event struct {
 	Action, Package, Test, Output string
+	Elapsed                       float64 // seconds, of what is over
 }
 
 // results is what one package's tests have printed so far.
@@ -26,6 +27,7 @@ type results struct {
 // so it stays when the process dies.
 type result struct {
 	name, verdict string
+	seconds       float64 // from its first line to its end
 	output        []string
 }
 
@@ -58,6 +60,7 @@ type printer struct {
 	flaky    []string
 	held     []failure
 	cpu      float64 // seconds
+	slow     []slow  // where cpu is measured
 }
 
 func newPrinter(w io.Writer) *printer {
@@ -69,6 +72,7 @@ func (p *printer) add(other *printer) {
 	p.err = cmp.Or(p.err, other.err)
 	p.failed = append(p.failed, other.failed...)
 	p.cpu += other.cpu
+	p.slow = append(p.slow, other.slow...)
 	for s, tests := range other.skipped {
 		p.skip(s.where, s.why, tests...)
 	}
@@ -111,7 +115,7 @@ func (p *printer) line(line []byte) {
 // take records an event of the test, which is over with some of them.
 func (t *result) take(e event, over bool) {
 	if over {
-		t.verdict = e.Action
+		t.verdict, t.seconds = e.Action, e.Elapsed
 	}
 	if e.Output != "" {
 		t.output = append(t.output, e.Output)
@@ -122,6 +126,9 @@ func (t *result) take(e event, over bool) {
 func (p *printer) ended(name string, r *results, failed bool) {
 	seconds := p.takeCPU(r)
 	for _, t := range r.tests {
+		if seconds > 0 && t.seconds >= 1 && !strings.Contains(t.name, "/") {
+			p.slow = append(p.slow, slow{short(name) + " " + t.name, t.seconds})
+		}
 		switch t.verdict {
 		case "skip":
 			p.skip(short(name), reason(t.output), t.name)
@@ -184,11 +191,12 @@ func (p *printer) unended() {
 // report prints what must not be overlooked, after the packages.
 func (p *printer) report() error {
 	count, lines := p.skips()
-	p.list("skipped", count, lines)
-	p.list("flaky", len(p.flaky), p.flaky)
-	p.list("failed", len(p.failed), p.failed)
+	p.list("skipped", count, slices.Sorted(slices.Values(lines)))
+	p.list("flaky", len(p.flaky), slices.Sorted(slices.Values(p.flaky)))
+	p.list("failed", len(p.failed), slices.Sorted(slices.Values(p.failed)))
 	if p.cpu > 0 {
 		p.print(fmt.Sprintf("processor time of the tests: %.0f s\n", p.cpu))
+		p.list("slowest", len(p.slow), slowest(p.slow))
 	}
 	return p.err
 }
@@ -220,7 +228,6 @@ func (p *printer) list(what string, count int, lines []string) {
 	if count == 0 {
 		return
 	}
-	slices.Sort(lines)
 	p.print(fmt.Sprintf("%s: %d\n\t%s\n", what, count, strings.Join(lines, "\n\t")))
 }
 

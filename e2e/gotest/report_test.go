@@ -185,3 +185,27 @@ func TestWhatHasNotEndedCountsAsFailed(t *testing.T) {
 		t.Errorf("printed %q, want %q", out.String(), want)
 	}
 }
+
+func TestTheSlowestTestsAreListedWhereTimeIsMeasured(t *testing.T) {
+	events := `{"Action":"pass","Package":"m/p","Test":"TestA","Elapsed":2.5}
+{"Action":"pass","Package":"m/p","Test":"TestB/part","Elapsed":9}
+{"Action":"fail","Package":"m/p","Test":"TestB","Elapsed":11.04}
+{"Action":"pass","Package":"m/p","Test":"TestC","Elapsed":0.99}
+`
+	for mark, want := range map[string]string{
+		cpuMark + "1.5\\n": "slowest: 2\n\t  11.0s m/p TestB\n\t   2.5s m/p TestA\n",
+		"":                 "",
+	} {
+		var out strings.Builder
+		p := newPrinter(&out)
+		for line := range strings.Lines(events + `{"Action":"output","Package":"m/p","Output":"` + mark + `"}
+{"Action":"fail","Package":"m/p"}
+`) {
+			p.line([]byte(line))
+		}
+		must.Do(t, p.report())
+		if _, got, _ := strings.Cut(out.String(), "processor time of the tests: 2 s\n"); got != want {
+			t.Errorf("with %q it prints %q, want %q", mark, got, want)
+		}
+	}
+}
