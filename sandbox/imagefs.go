@@ -56,7 +56,7 @@ func (e *Engine) OpenImage(ctx context.Context, img Image) (_ *ImageFS, err erro
 	if theirs := about.Architecture; theirs != "" && theirs != runtime.GOARCH && !emulated(theirs) {
 		return nil, &ArchitectureError{img.Ref, theirs, runtime.GOARCH}
 	}
-	s := &scratchFiles{e: e, img: img}
+	s := &scratchFiles{e: e, img: img, layer: about.Layer}
 	f := &ImageFS{env: about.Env}
 	before := -1
 	if known := e.known(img.id); known != nil {
@@ -216,35 +216,32 @@ func (e *Engine) trimCache() {
 // scratchFiles are the files of an image behind a container that is made when
 // the first of them is asked for.
 type scratchFiles struct {
-	e   *Engine
-	img Image
+	e     *Engine
+	img   Image
+	layer engine.Layer // of the image
 
-	mu    sync.Mutex
-	id    string       // of the container; "": there is none yet
-	layer engine.Layer // of the container
+	mu sync.Mutex
+	id string // of the container; "": there is none yet
 }
 
-// open returns the container's id and its layer.
-func (s *scratchFiles) open(ctx context.Context) (string, engine.Layer, error) {
+// open returns the container's id.
+func (s *scratchFiles) open(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.id != "" {
-		return s.id, s.layer, nil
+		return s.id, nil
 	}
 	id, err := s.e.CreateScratch(ctx, scratch(s.img))
 	if err != nil {
-		return "", engine.Layer{}, fmt.Errorf("%w: %w", engine.ErrEngine, err)
+		return "", fmt.Errorf("%w: %w", engine.ErrEngine, err)
 	}
 	s.id = id
-	if state, err := s.e.Inspect(ctx, id); err == nil { // otherwise the engine is asked for each name
-		s.layer = state.Layer
-	}
-	return s.id, s.layer, nil
+	return s.id, nil
 }
 
 // read reads /etc of the image, and returns the file system.
 func (s *scratchFiles) read(ctx context.Context) (*imagefs.FS, error) {
-	id, _, err := s.open(ctx)
+	id, err := s.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -255,22 +252,25 @@ func (s *scratchFiles) read(ctx context.Context) (*imagefs.FS, error) {
 	return imagefs.New(etc, s.source(ctx)), nil
 }
 
-// source is the source of the image's files. Most names are absent, and Podman
-// takes a process or two to say so: those that no layer has are not asked of it.
+// source is the source of the image's files. Podman takes a process or two for each name, of a program of 50 MB: what
+// the layers of the image show is not asked of it.
 func (s *scratchFiles) source(ctx context.Context) imagefs.Source {
 	return imagefs.Source{
 		Lstat: func(name string) (imagefs.Node, error) {
-			id, layer, err := s.open(ctx)
+			if info, sure, err := s.layer.Lstat("/" + name); sure {
+				return imagefs.Node{Mode: info.Mode, Size: info.Size, Link: info.Link}, err
+			}
+			id, err := s.open(ctx)
 			if err != nil {
 				return imagefs.Node{}, err
-			}
-			if layer.Lacks("/" + name) {
-				return imagefs.Node{}, fs.ErrNotExist
 			}
 			return s.e.filesOf(ctx, id).Lstat(name)
 		},
 		ReadFile: func(name string) ([]byte, error) {
-			id, _, err := s.open(ctx)
+			if data, sure := s.layer.ReadFile("/"+name, imagefs.MaxFile); sure {
+				return data, nil
+			}
+			id, err := s.open(ctx)
 			if err != nil {
 				return nil, err
 			}

@@ -176,10 +176,10 @@ func TestEtcIsAFileSystem(t *testing.T) {
 }
 
 func TestReadFileRefusesWhatIsNoFileOrTooLarge(t *testing.T) {
-	big := strings.Repeat("x", maxFile+1)
+	big := strings.Repeat("x", MaxFile+1)
 	etc := tree(t, entry{name: "etc/"}, entry{name: "etc/big", data: big}, entry{name: "etc/link", target: "/usr/big"})
 	usr := map[string]Node{
-		"usr": {Mode: fs.ModeDir}, "usr/big": {Size: maxFile + 1}, "usr/dev": {Mode: fs.ModeDevice},
+		"usr": {Mode: fs.ModeDir}, "usr/big": {Size: MaxFile + 1}, "usr/dev": {Mode: fs.ModeDevice},
 	}
 	image := New(etc, outside(usr, map[string]int{}))
 	for name, want := range map[string]string{
@@ -277,7 +277,7 @@ func TestTheFirstFileOfAnArchive(t *testing.T) {
 	if data, err := ReadFirst(archive(t, entry{name: "a", data: "bytes"})); err != nil || string(data) != "bytes" {
 		t.Errorf("ReadFile = %q, %v", data, err)
 	}
-	large := entry{name: "a", data: strings.Repeat("x", maxFile+1)}
+	large := entry{name: "a", data: strings.Repeat("x", MaxFile+1)}
 	for _, broken := range [][]entry{{{name: "d/"}}, {{name: "l", target: "a"}}, {}, {large}} {
 		if data, err := ReadFirst(archive(t, broken...)); err == nil {
 			t.Errorf("ReadFile = %d bytes, want an error", len(data))

@@ -15,8 +15,10 @@ import (
 // Etc is the directory that a Tree holds.
 const Etc = "etc"
 
+// MaxFile is the size, in bytes, above which no file of an image is read.
+const MaxFile = 8 << 20
+
 const (
-	maxFile    = 8 << 20   // one file
 	maxKept    = 64 << 20  // contents that a Tree keeps
 	maxArchive = 512 << 20 // /etc as a whole
 )
@@ -45,7 +47,7 @@ type Tree struct {
 // contents of files up to 8 MiB, and up to 64 MiB of all files; the others are
 // left to the Source. An archive above 512 MiB is an error.
 func ReadTree(archive io.Reader) (Tree, error) {
-	return readTree(archive, bounds{file: maxFile, kept: maxKept, archive: maxArchive})
+	return readTree(archive, bounds{file: MaxFile, kept: maxKept, archive: maxArchive})
 }
 
 func readTree(archive io.Reader, limit bounds) (Tree, error) {
@@ -116,7 +118,7 @@ func ReadFirst(archive io.Reader) ([]byte, error) {
 
 var (
 	errNotFile  = errors.New("it is not a file")
-	errTooLarge = fmt.Errorf("it is larger than %d MiB", maxFile>>20)
+	errTooLarge = fmt.Errorf("it is larger than %d MiB", MaxFile>>20)
 )
 
 // readable returns an error if a file is one that is never read.
@@ -124,7 +126,7 @@ func readable(info fs.FileInfo) error {
 	switch {
 	case !info.Mode().IsRegular():
 		return errNotFile
-	case info.Size() > maxFile:
+	case info.Size() > MaxFile:
 		return errTooLarge
 	}
 	return nil

@@ -30,6 +30,8 @@ type Image struct {
 	User    string
 	Env     []string
 	Volumes map[string]struct{}
+
+	Layer Layer
 }
 
 // Image looks an image up by its name or id. The error satisfies [IsNotFound]
@@ -45,6 +47,9 @@ func (e *Engine) Image(ctx context.Context, ref string) (Image, error) {
 	img := Image{ID: found.ID, Architecture: found.Architecture}
 	if c := found.Config; c != nil {
 		img.User, img.Env, img.Volumes = c.User, c.Env, c.Volumes
+	}
+	if _, socket := e.Local(); socket {
+		img.Layer = layersOf(found)
 	}
 	return img, nil
 }

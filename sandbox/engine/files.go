@@ -17,6 +17,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/volume"
 	"golang.org/x/sys/unix"
 )
@@ -64,8 +65,8 @@ func (e *Engine) Stat(ctx context.Context, id, name string) (FileInfo, error) {
 // systems, engines keep it in a directory of their host. To ask the engine for a file instead, takes Podman a process
 // or two. The zero value has nothing.
 type Layer struct {
-	dir     string
-	lower   []string // directories of the image's layers, below dir
+	dir     string   // of the container; "": this is an image
+	lower   []string // directories of the image's layers, the topmost first
 	covered []string // where mounts lie over it
 }
 
@@ -74,10 +75,7 @@ func layerOf(c container.InspectResponse) Layer {
 	if c.ContainerJSONBase == nil || !strings.HasPrefix(c.GraphDriver.Name, "overlay") {
 		return Layer{}
 	}
-	l := Layer{dir: c.GraphDriver.Data["UpperDir"]}
-	if lower := c.GraphDriver.Data["LowerDir"]; lower != "" {
-		l.lower = strings.Split(lower, ":")
-	}
+	l := Layer{dir: c.GraphDriver.Data["UpperDir"], lower: below(c.GraphDriver.Data)}
 	for _, m := range c.Mounts {
 		l.covered = append(l.covered, m.Destination)
 	}
@@ -89,10 +87,27 @@ func layerOf(c container.InspectResponse) Layer {
 	return l
 }
 
+// layersOf returns the layers of an image of an engine of this host.
+func layersOf(i image.InspectResponse) Layer {
+	upper := i.GraphDriver.Data["UpperDir"]
+	if !strings.HasPrefix(i.GraphDriver.Name, "overlay") || upper == "" {
+		return Layer{}
+	}
+	return Layer{lower: append([]string{upper}, below(i.GraphDriver.Data)...)}
+}
+
+// below returns the directories of the layers below the topmost one.
+func below(driver map[string]string) []string {
+	if driver["LowerDir"] == "" {
+		return nil
+	}
+	return strings.Split(driver["LowerDir"], ":")
+}
+
 // Has reports whether the layer has a regular file with these bytes at an absolute path, which a process of the
 // container sees there: no parent is a link, and no mount lies over it. Where that cannot be known it has not.
 func (l Layer) Has(file string, data []byte) bool {
-	if !l.shows(file) {
+	if l.dir == "" || !l.shows(file) {
 		return false
 	}
 	root, err := os.OpenRoot(l.dir)
@@ -117,9 +132,9 @@ func (l Layer) Has(file string, data []byte) bool {
 	return err == nil && bytes.Equal(is, data)
 }
 
-// shows reports whether the layer is known, and a clean absolute path is not below a mount over it.
+// shows reports whether a clean absolute path is not below a mount over the layer.
 func (l Layer) shows(file string) bool {
-	return l.dir != "" && path.IsAbs(file) && file == path.Clean(file) &&
+	return path.IsAbs(file) && file == path.Clean(file) &&
 		!slices.ContainsFunc(l.covered, func(at string) bool { return under(file, path.Clean(at)) })
 }
 
@@ -128,34 +143,70 @@ func under(file, dir string) bool {
 	return file == dir || strings.HasPrefix(file, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// Lacks reports whether a container has nothing at an absolute path, as far as this process can read the layers of its
-// image: its directory is in one of them, and none has the name. True is certain, and false is not: a name that some
-// layer has may be removed by another one, and where a layer is not plain directories, the engine has to be asked.
-func (l Layer) Lacks(file string) bool {
-	if len(l.lower) == 0 || file == "/" || !l.shows(file) {
-		return false
+// Lstat describes a path as a container sees it, as far as this process can read the layers. The error is
+// fs.ErrNotExist where nothing is there. sure is false where the engine has to be asked: behind a link, below a mount,
+// and where a layer is not plain directories. The Link of a link is its text.
+func (l Layer) Lstat(file string) (info FileInfo, sure bool, err error) {
+	found, dir, sure := l.find(file)
+	if !sure {
+		return FileInfo{}, false, nil
 	}
-	inside := false // the directory of the file is in some layer
-	for _, dir := range append([]string{l.dir}, l.lower...) {
-		lacks, hasParent := layerLacks(dir, file[1:])
-		if !lacks {
-			return false
-		}
-		inside = inside || hasParent
+	if found == nil {
+		return FileInfo{}, true, fs.ErrNotExist
 	}
-	return inside
+	info = FileInfo{Mode: found.Mode(), Size: found.Size()}
+	if info.Mode&fs.ModeSymlink != 0 {
+		info.Link, err = os.Readlink(filepath.Join(dir, file))
+	}
+	return info, err == nil, nil
 }
 
-// layerLacks reports whether one layer certainly has nothing at a path, and whether it has the directory of it.
-func layerLacks(dir, file string) (lacks, hasParent bool) {
-	// With composefs, the layer's directory holds files by their digests.
-	_, err := os.Lstat(filepath.Join(filepath.Dir(dir), "composefs-data"))
-	if !filepath.IsAbs(dir) || !errors.Is(err, fs.ErrNotExist) {
-		return false, false
+// ReadFile returns the contents of a regular file of at most max bytes, if they are certain: see [Layer.Lstat].
+func (l Layer) ReadFile(file string, most int64) (data []byte, sure bool) {
+	info, dir, sure := l.find(file)
+	if !sure || info == nil || !info.Mode().IsRegular() || info.Size() > most {
+		return nil, false
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return false, false
+		return nil, false
+	}
+	defer root.Close()
+	data, err = root.ReadFile(file[1:])
+	return data, err == nil && int64(len(data)) == info.Size()
+}
+
+// find returns what the topmost layer that has a path has there, and the layer's directory. A path is certain to be
+// absent where a layer has its directory, and none has the name.
+func (l Layer) find(file string) (info fs.FileInfo, dir string, sure bool) {
+	if len(l.lower) == 0 || file == "/" || !l.shows(file) {
+		return nil, "", false
+	}
+	inside := false // the directory of the file is in some layer
+	layers := l.lower
+	if l.dir != "" {
+		layers = append([]string{l.dir}, l.lower...)
+	}
+	for _, dir := range layers {
+		info, hasParent, sure := inLayer(dir, file[1:])
+		if !sure || info != nil {
+			return info, dir, sure
+		}
+		inside = inside || hasParent
+	}
+	return nil, "", inside
+}
+
+// inLayer returns what one layer has at a path, nil for nothing, and whether it has the directory of it.
+func inLayer(dir, file string) (info fs.FileInfo, hasParent, sure bool) {
+	// With composefs, the layer's directory holds files by their digests.
+	_, err := os.Lstat(filepath.Join(filepath.Dir(dir), "composefs-data"))
+	if !filepath.IsAbs(dir) || !errors.Is(err, fs.ErrNotExist) {
+		return nil, false, false
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, false, false
 	}
 	defer root.Close()
 	for i, c := range file {
@@ -163,27 +214,51 @@ func layerLacks(dir, file string) (lacks, hasParent bool) {
 			continue
 		}
 		info, err := root.Lstat(file[:i])
-		if errors.Is(err, fs.ErrNotExist) {
-			return true, false
+		if errors.Is(err, fs.ErrNotExist) && !removed(root, file[:i]) {
+			return nil, false, true
 		}
-		if err != nil || !info.IsDir() || redirected(filepath.Join(dir, file[:i])) {
-			return false, false
+		if err != nil || !info.IsDir() || marked(filepath.Join(dir, file[:i])) {
+			return nil, false, false
 		}
 	}
-	_, err = root.Lstat(file)
-	return errors.Is(err, fs.ErrNotExist), true
+	info, err = root.Lstat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, true, !removed(root, file)
+	}
+	link := err == nil && info.Mode()&fs.ModeSymlink != 0 // which overlayfs does not mark
+	plain := err == nil && (info.IsDir() || info.Mode().IsRegular()) && !marked(filepath.Join(dir, file))
+	return info, true, link || plain
 }
 
-// redirected reports whether a directory of a layer may have its entries elsewhere: overlayfs marks one that was
-// renamed.
-func redirected(dir string) bool {
-	for _, name := range []string{"trusted.overlay.redirect", "user.overlay.redirect"} {
-		_, err := unix.Lgetxattr(dir, name, nil)
-		if !errors.Is(err, unix.ENODATA) && !errors.Is(err, unix.ENOTSUP) {
+// removed reports whether a layer hides a name of those below it by a file beside it, as fuse-overlayfs can.
+func removed(root *os.Root, file string) bool {
+	parent, name := path.Split(file)
+	for _, hides := range []string{".wh." + name, ".wh..wh..opq"} {
+		if _, err := root.Lstat(parent + hides); !errors.Is(err, fs.ErrNotExist) {
 			return true
 		}
 	}
 	return false
+}
+
+// marked reports whether a file or a directory of a layer is not what it seems: overlayfs marks a directory that was
+// renamed or hides those below it, and a file that was removed or whose bytes are elsewhere, and engines without root
+// keep an owner and a mode beside it.
+func marked(name string) bool {
+	for _, space := range []string{"trusted.overlay.", "user.overlay."} {
+		for _, mark := range []string{"redirect", "opaque", "whiteout", "metacopy"} {
+			if hasAttribute(name, space+mark) {
+				return true
+			}
+		}
+	}
+	return hasAttribute(name, "user.fuseoverlayfs.opaque") || hasAttribute(name, "user.containers.override_stat")
+}
+
+// hasAttribute reports whether a file may have an extended attribute.
+func hasAttribute(name, attribute string) bool {
+	_, err := unix.Lgetxattr(name, attribute, nil)
+	return !errors.Is(err, unix.ENODATA) && !errors.Is(err, unix.ENOTSUP)
 }
 
 // ErrForeign is returned for a volume that has the name of another one.

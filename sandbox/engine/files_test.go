@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -49,35 +51,51 @@ func TestALayerHasWhatAContainerSees(t *testing.T) {
 	}
 }
 
-func TestALayerLacksOnlyWhatIsNowhere(t *testing.T) {
+func TestWhatTheLayersShowIsKnownOnlyWhereItIsCertain(t *testing.T) {
 	base := t.TempDir()
 	layer := func(name string) string { return filepath.Join(base, name, "diff") }
-	for _, dir := range []string{"upper/diff/etc", "a/diff/usr/bin", "b/diff/usr/bin", "b/diff/srv", "c/diff/opt"} {
+	for _, dir := range []string{"upper/diff/etc", "a/diff/usr/bin", "a/diff/usr/sbin", "b/diff/usr/bin", "b/diff/srv",
+		"b/diff/usr/sbin", "c/diff/opt"} {
 		must.Do(t, os.MkdirAll(filepath.Join(base, dir), 0o755))
 	}
-	must.Do(t, os.WriteFile(filepath.Join(layer("b"), "usr/bin/tool"), nil, 0o600))
+	for name, text := range map[string]string{"b/diff/usr/bin/tool": "a tool", "b/diff/usr/bin/both": "below",
+		"a/diff/usr/bin/both": "above", "b/diff/usr/bin/pruned": "gone", "a/diff/usr/bin/.wh.pruned": "",
+		"b/diff/usr/sbin/old": "gone", "a/diff/usr/sbin/.wh..wh..opq": ""} {
+		must.Do(t, os.WriteFile(filepath.Join(base, name), []byte(text), 0o640))
+	}
 	for link, to := range map[string]string{"bin": "usr/bin", "usr/bin/gone": "nowhere"} {
 		must.Do(t, os.Symlink(to, filepath.Join(layer("a"), link)))
 	}
+	must.Do(t, syscall.Mkfifo(filepath.Join(layer("a"), "usr/bin/pipe"), 0o600))
 	l := Layer{dir: layer("upper"), lower: []string{layer("a"), layer("b")}, covered: []string{"/srv/"}}
-	for _, c := range []struct {
-		why, file string
-		want      bool
-	}{
-		{"in no layer", "/usr/bin/other", true},
-		{"in the lowest layer", "/usr/bin/tool", false},
-		{"a link that leads nowhere", "/usr/bin/gone", false},
-		{"behind a link", "/bin/other", false},
-		{"below a file", "/usr/bin/tool/x", false},
-		{"in a directory that no layer has", "/usr/lib/other", false},
-		{"below a mount", "/srv/other", false},
-		{"the root", "/", false},
-		{"a relative path", "usr/bin/other", false},
-		{"not clean", "/usr/bin/../bin/other", false},
+	const absent, unknown = "absent", "unknown"
+	for _, c := range []struct{ why, file, want string }{
+		{"in no layer", "/usr/bin/other", absent},
+		{"in the lowest layer", "/usr/bin/tool", "a tool"},
+		{"in two layers", "/usr/bin/both", "above"},
+		{"a directory", "/usr/bin", "drwxr-xr-x"},
+		{"removed by the layer above", "/usr/bin/pruned", unknown},
+		{"its directory is another one above", "/usr/sbin/old", unknown},
+		{"a link that leads nowhere", "/usr/bin/gone", "to nowhere"},
+		{"behind a link", "/bin/other", unknown},
+		{"a pipe", "/usr/bin/pipe", unknown},
+		{"below a file", "/usr/bin/tool/x", unknown},
+		{"in a directory that no layer has", "/usr/lib/other", unknown},
+		{"below a mount", "/srv/other", unknown},
+		{"the root", "/", unknown},
+		{"a relative path", "usr/bin/other", unknown},
+		{"not clean", "/usr/bin/../bin/other", unknown},
 	} {
-		if got := l.Lacks(c.file); got != c.want {
-			t.Errorf("%s: Lacks(%s) = %v, want %v", c.why, c.file, got, c.want)
+		if got := shown(l, c.file); got != c.want {
+			t.Errorf("%s: %s: %s, want %s", c.why, c.file, got, c.want)
 		}
+	}
+	if _, sure := l.ReadFile("/usr/bin/tool", 5); sure {
+		t.Error("a file above the bound is read")
+	}
+	image := Layer{lower: l.lower}
+	if got := shown(image, "/usr/bin/tool"); got != "a tool" || image.Has("/usr/bin/tool", []byte("a tool")) {
+		t.Errorf("an image shows %s, or is taken for a container", got)
 	}
 	for why, other := range map[string]Layer{
 		"nothing is known":           {},
@@ -89,16 +107,44 @@ func TestALayerLacksOnlyWhatIsNowhere(t *testing.T) {
 		if why == "one has no plain directory" {
 			must.Do(t, os.WriteFile(filepath.Join(base, "c", "composefs-data"), nil, 0o600))
 		}
-		if other.Lacks("/usr/bin/other") {
-			t.Errorf("%s: and a file is said to be absent", why)
+		if got := shown(other, "/usr/bin/other"); got != unknown {
+			t.Errorf("%s: %s, want %s", why, got, unknown)
 		}
 	}
-	// overlayfs has the entries of a directory that was renamed under its old name.
-	err := syscall.Setxattr(filepath.Join(layer("a"), "usr"), "trusted.overlay.redirect", []byte("/old"), 0)
-	if err != nil {
-		t.Skipf("no attribute of overlayfs can be set here: %v", err)
+	// overlayfs marks what is not what it seems. The names of a file are marked as those of its directory are.
+	for _, c := range []struct{ mark, at, file string }{
+		{"redirect", "a/diff/usr", "/usr/bin/other"}, {"opaque", "a/diff/usr/bin", "/usr/bin/tool"},
+		{"whiteout", "a/diff/usr/bin/both", "/usr/bin/both"}, {"metacopy", "b/diff/usr/bin/tool", "/usr/bin/tool"},
+	} {
+		at := filepath.Join(base, c.at)
+		if err := syscall.Setxattr(at, "trusted.overlay."+c.mark, []byte("y"), 0); err != nil {
+			t.Skipf("no attribute of overlayfs can be set here: %v", err)
+		}
+		if got := shown(l, c.file); got != unknown {
+			t.Errorf("%s: %s: %s, want %s", c.mark, c.file, got, unknown)
+		}
+		must.Do(t, syscall.Removexattr(at, "trusted.overlay."+c.mark))
 	}
-	if l.Lacks("/usr/bin/other") {
-		t.Error("a directory that was renamed is taken for one that is where it was")
+}
+
+// shown is the contents of a file, the mode of a directory or the text of a link that a layer is certain to have, or
+// absent, or unknown.
+func shown(l Layer, file string) string {
+	info, sure, err := l.Lstat(file)
+	data, read := l.ReadFile(file, 100)
+	switch {
+	case !sure && read:
+		return "unknown and read"
+	case !sure:
+		return "unknown"
+	case errors.Is(err, fs.ErrNotExist) && !read:
+		return "absent"
+	case info.Mode&fs.ModeSymlink != 0 && !read:
+		return "to " + info.Link
+	case info.Mode.IsDir() && !read:
+		return info.Mode.String()
+	case read && int64(len(data)) == info.Size && info.Mode == 0o640:
+		return string(data)
 	}
+	return "wrong"
 }
