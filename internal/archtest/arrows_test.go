@@ -281,6 +281,7 @@ var arrows = []arrow{
 	{"internal/session", "internal/auditlog", "reports the state of the audit log"},
 	{"internal/session", "internal/config", "the settings of its home"},
 	{"internal/session", "internal/detached", "whether a terminal is attached to a session"},
+	{"internal/session", "internal/dirwatch", "changes of the store, the actions and the vault"},
 	{"internal/session", "internal/filelock", "a session that runs holds a lock"},
 	{"internal/session", "internal/format", "session.json has a format version"},
 	{"internal/session", "internal/hostfiles", "session.ended names the files that the host would run"},

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/format"
@@ -56,10 +55,6 @@ type loader struct {
 	warning map[string]bool // what the load under way failed for
 }
 
-// reloadEvery is how often a running session looks for changes on disk: a
-// revocation takes effect within a second.
-const reloadEvery = 300 * time.Millisecond
-
 // load returns the session's first grants.
 func (l *loader) load(ctx context.Context) (*proxy.Grants, error) {
 	l.mu.Lock()
@@ -97,29 +92,16 @@ func (l *loader) load(ctx context.Context) (*proxy.Grants, error) {
 	return l.grants(connectors, chosen)
 }
 
-// watch refreshes the grants when the store or the vault changes, until ctx
-// ends.
-func (l *loader) watch(ctx context.Context) {
-	tick := time.NewTicker(reloadEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			l.refresh(ctx)
-		}
-	}
-}
-
-// refresh replaces the plane's grants if the disk has changed.
-func (l *loader) refresh(ctx context.Context) {
+// refresh replaces the plane's grants if the disk has changed. It reports false if they have to be loaded again,
+// whether it changes or not.
+func (l *loader) refresh(ctx context.Context) (settled bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now, _ := l.readFingerprint(); now != l.fingerprint {
+	if now, _ := l.readFingerprint(); now == "" || now != l.fingerprint {
 		l.fingerprint = now
 		l.reloadLocked(ctx)
 	}
+	return l.fingerprint != ""
 }
 
 // reload replaces the plane's grants, whether the disk has changed or not.
@@ -238,13 +220,13 @@ func (l *loader) begun(fingerprint string) ([]*spec.Connector, []error) {
 	return l.s.store.All()
 }
 
-// readFingerprint returns what changes with the store, the actions or the vault, and what changes with the store. One
-// that cannot be read equals no other, so the grants are loaded again.
+// readFingerprint returns what changes with the store, the actions or the vault, and what changes with the store. They
+// are "" if they cannot be read: then the grants are loaded again.
 func (l *loader) readFingerprint() (all, ofStore string) {
 	a, errA := l.s.store.Fingerprint()
 	b, errB := l.s.vault.Fingerprint()
 	if errA != nil || errB != nil {
-		return "unreadable " + time.Now().String(), ""
+		return "", ""
 	}
 	c, err := l.library().Fingerprint()
 	if err != nil {

@@ -1,0 +1,120 @@
+package dirwatch
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// changes are what the kernel reports of a directory and its files.
+const changes = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_MODIFY |
+	unix.IN_ATTRIB | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
+
+// New returns a Watch that follows nothing yet.
+func New(dirs ...Dir) (*Watch, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("watch directories: %w", err)
+	}
+	w := &Watch{dirs: dirs, file: os.NewFile(uintptr(fd), "inotify"), changes: make(chan struct{}, 1)}
+	w.C = w.changes
+	go w.read()
+	return w, nil
+}
+
+// Close ends the watch.
+func (w *Watch) Close() { _ = w.file.Close() }
+
+// Follow follows all directories that are there now. What changes after it has begun is reported. The error is for a
+// change that may not be.
+func (w *Watch) Follow() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.names, w.roots = map[int32][]string{}, make([]os.FileInfo, len(w.dirs))
+	for i, dir := range w.dirs {
+		if err := w.add(dir.Path, dir.Names); err != nil {
+			return err
+		}
+		w.roots[i], _ = os.Stat(dir.Path)
+		if !dir.Deep {
+			continue
+		}
+		err := filepath.WalkDir(dir.Path, func(path string, d fs.DirEntry, err error) error {
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			if err == nil && d.IsDir() && path != dir.Path {
+				return w.add(path, nil)
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("watch %s: %w", dir.Path, err)
+		}
+	}
+	return nil
+}
+
+// add follows a directory, if it is there.
+func (w *Watch) add(path string, names []string) error {
+	raw, err := w.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var number int
+	var failed error
+	err = raw.Control(func(fd uintptr) { number, failed = unix.InotifyAddWatch(int(fd), path, changes) })
+	if err = errors.Join(err, failed); errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return nil
+	}
+	if err == nil {
+		err = isSeen(path)
+	}
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", path, err)
+	}
+	if names != nil {
+		w.names[int32(number)] = names //nolint:gosec // the kernel's numbers have 32 bits
+	}
+	return nil
+}
+
+// isSeen returns an error where another machine, or a program that serves the file system, may change a directory.
+func isSeen(path string) error {
+	var s unix.Statfs_t
+	if err := unix.Statfs(path, &s); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	} else if err != nil {
+		return nil
+	}
+	const zfs, bcachefs = 0x2fc12fc1, 0xca451a4e
+	switch uint32(s.Type) { //nolint:gosec // a magic number of 32 bits
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
+		unix.TMPFS_MAGIC, unix.RAMFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, zfs, bcachefs:
+		return nil
+	}
+	return fmt.Errorf("the kernel does not see every change of a file system of type %#x", s.Type)
+}
+
+// read reads what the kernel reports until the watch is closed.
+func (w *Watch) read() {
+	for buf := make([]byte, 16<<10); ; {
+		n, err := w.file.Read(buf)
+		if err != nil {
+			return
+		}
+		for rest := buf[:n]; len(rest) >= unix.SizeofInotifyEvent; {
+			number := int32(binary.NativeEndian.Uint32(rest)) //nolint:gosec // a number with a sign
+			size := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(rest[12:]))
+			name := strings.TrimRight(string(rest[unix.SizeofInotifyEvent:size]), "\x00")
+			w.reported(number, name)
+			rest = rest[size:]
+		}
+	}
+}
