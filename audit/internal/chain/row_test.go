@@ -2,6 +2,9 @@ package chain
 
 import (
 	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/quick"
@@ -105,5 +108,27 @@ func TestAPlainRequestIDIsRead(t *testing.T) {
 		if got, ok := PlainRequestID(fields); got != "" || ok {
 			t.Errorf("PlainRequestID(%s) = %q, %t; want none", fields, got, ok)
 		}
+	}
+}
+
+// What JSON cannot express is no row.
+func TestAFieldThatJSONCannotExpressIsAnError(t *testing.T) {
+	for _, bad := range []any{math.NaN(), make(chan int), map[string]any{"b": math.Inf(1)}, []any{math.NaN()}} {
+		if out, err := AppendObject(nil, map[string]any{"a": bad}, "r1"); err == nil || out != nil {
+			t.Errorf("AppendObject of %v = %q, %v; want an error", bad, out, err)
+		}
+	}
+}
+
+// The file of signed heads gets each one as its row has it.
+func TestASignedHeadIsKeptInItsFile(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "audit.db")
+	s := &HeadSigner{Path: db}
+	defer s.Close()
+	for _, head := range []string{"one\n", "two\n"} {
+		s.Keep(&Row{Fields: map[string]any{CheckpointField: head}})
+	}
+	if got := string(must.Get(os.ReadFile(SignedHeadsPath(db)))(t)); got != "one\n\ntwo\n\n" {
+		t.Errorf("the file has %q", got)
 	}
 }
