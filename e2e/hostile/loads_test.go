@@ -47,6 +47,15 @@ func loads() []load {
 		{"h2: ten connections, open windows and no reader", func(c *client) {
 			unread(c, 10, hostH2, "/v1/endless", http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1<<31 - 1})
 		}},
+		{"h2: ten connections, 1000 answers that are read slowly", func(c *client) {
+			c.many(10, func(int) error {
+				f, err := hundred(c, hostH2, "/v1/endless", http2.Setting{ID: http2.SettingInitialWindowSize, Val: 4 << 20})
+				if err == nil {
+					go trickle(f.conn, 16<<10)
+				}
+				return err
+			})
+		}},
 		{"h2: 80 connections, 8000 refused requests of 30 KB", func(c *client) { waiters(c, 80) }},
 		{"h2: 500 heads that never end", func(c *client) {
 			c.many(500, func(int) error {
@@ -133,7 +142,7 @@ func loads() []load {
 					return err
 				}
 				_, err = fmt.Fprintf(conn, "GET /v1/endless HTTP/1.1\r\nHost: %s\r\n\r\n", hostH1)
-				go trickle(conn)
+				go trickle(conn, 64)
 				return err
 			})
 		}},
@@ -186,13 +195,13 @@ type neverEnding struct{}
 
 func (neverEnding) Read(p []byte) (int, error) { return copy(p, long), nil }
 
-// trickle reads as long as the connection lasts, and slowly.
-func trickle(r io.Reader) {
-	var small [64]byte
+// trickle reads as long as the connection lasts, so many bytes at a time, and slowly.
+func trickle(r io.Reader, n int) {
+	piece := make([]byte, n)
 	pace := time.NewTicker(50 * time.Millisecond) // slower than any client that wants its answer
 	defer pace.Stop()
 	for {
-		if _, err := r.Read(small[:]); err != nil {
+		if _, err := r.Read(piece); err != nil {
 			return
 		}
 		<-pace.C
@@ -212,20 +221,26 @@ func (c *client) request(host, method, path, fields string) error {
 // unread opens a hundred streams on each of n connections, and reads nothing.
 func unread(c *client, n int, host, path string, settings ...http2.Setting) {
 	c.many(n, func(int) error {
-		f, err := c.frames(host, settings...)
-		if err != nil {
-			return err
-		}
-		if len(settings) > 0 {
-			_ = f.fr.WriteWindowUpdate(0, 1<<30)
-		}
-		for range 100 {
-			if err := f.ask(http.MethodGet, host, path, true); err != nil {
-				return err
-			}
-		}
-		return nil
+		_, err := hundred(c, host, path, settings...)
+		return err
 	})
+}
+
+// hundred opens a connection with a hundred streams. With settings, its own window is as good as none.
+func hundred(c *client, host, path string, settings ...http2.Setting) (*frames, error) {
+	f, err := c.frames(host, settings...)
+	if err != nil {
+		return nil, err
+	}
+	if len(settings) > 0 {
+		_ = f.fr.WriteWindowUpdate(0, 1<<30)
+	}
+	for range 100 {
+		if err := f.ask(http.MethodGet, host, path, true); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
 }
 
 // waiters opens a hundred streams on each of n connections that are refused.

@@ -64,6 +64,10 @@ func (b *Budget) Used() int64 {
 	return b.used
 }
 
+// Tight reports whether more than a quarter is taken. What is held beside the budget for each exchange, and is little
+// for a few hundred of them, must then be small.
+func (b *Budget) Tight() bool { return b != nil && b.Used() > b.size/4 }
+
 // Conn returns the account of a new connection, which may take five eighths of the
 // budget.
 func (b *Budget) Conn() *Conn {
@@ -79,6 +83,9 @@ type Conn struct {
 	share int64
 	used  int64 // guarded by b.mu
 }
+
+// Tight is [Budget.Tight] of the session's budget.
+func (c *Conn) Tight() bool { return c != nil && c.b.Tight() }
 
 // Hold returns a new, empty hold. If the hold must make room, shed is called once; it
 // must neither block nor use a hold. The hold must be released soon after.

@@ -22,8 +22,10 @@ import (
 //
 // A window is also the most that a stream moves in one round trip, so up to
 // wideStreams of a session have a larger one: wideWindow moves 17 MB/s at 30 ms,
-// where streamWindow moves 2.
+// where streamWindow moves 2. Windows fill before anything is taken from the
+// budget for them: while it is tight, new streams have narrowWindow.
 const (
+	narrowWindow = 16 << 10
 	streamWindow = wire.Window
 	wideWindow   = 512 << 10
 	wideStreams  = 4
@@ -114,14 +116,24 @@ func (p *pool) roundTripH2(r *http.Request, a *attempt) (*http.Response, error) 
 	return res, nil
 }
 
-// widest returns the transport with the larger window while the client has one
-// left, and reports whether it is.
+// widest returns the transport with the largest window that there is room for, and reports whether that is one of
+// the larger ones, of which the client has a few.
 func (p *pool) widest() (transport *http.Transport, wide bool) {
 	select {
 	case p.slots <- struct{}{}:
 		return p.wide, true
 	default:
-		return p.h2, false
+	}
+	if p.memory.Tight() {
+		return p.narrow, false
+	}
+	return p.h2, false
+}
+
+// closeIdleH2 closes the connections of HTTP/2 without an exchange.
+func (p *pool) closeIdleH2() {
+	for _, t := range []*http.Transport{p.narrow, p.h2, p.wide} {
+		t.CloseIdleConnections()
 	}
 }
 

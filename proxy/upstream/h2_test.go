@@ -69,6 +69,15 @@ func TestOnlyAFewStreamsHaveTheLargerWindow(t *testing.T) {
 			t.Errorf("stream %d: %d bytes were sent ahead, want %d at most", i, n, 2*streamWindow)
 		}
 	}
+	hold := b.Conn().Hold(nil)
+	hold.Take(b.Size()/4 + 1)
+	if got, wide := p.widest(); got != p.narrow || wide || got.HTTP2.MaxReceiveBufferPerStream != narrowWindow {
+		t.Error("a stream has no narrow window while the budget is tight")
+	}
+	hold.Release()
+	if got, wide := p.widest(); got != p.h2 || wide {
+		t.Error("a stream has no usual window when the budget is not tight any more")
+	}
 	for _, res := range unread {
 		must(t, res.Body.Close())
 	}

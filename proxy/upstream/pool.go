@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/ALRubinger/aileron/proxy/budget"
 )
 
 // Key identifies the value of a credential without revealing it. The zero key is
@@ -91,7 +93,7 @@ func (c *Client) CloseOldestIdle() bool {
 		return oldest.pool.closeIdle(oldest)
 	}
 	for _, p := range pools {
-		c.closings.start(func() { p.h2.CloseIdleConnections(); p.wide.CloseIdleConnections() })
+		c.closings.start(p.closeIdleH2)
 	}
 	return false
 }
@@ -103,6 +105,8 @@ type pool struct {
 	h1       *h1Pool
 	h2       *http.Transport // HTTP/2 only
 	wide     *http.Transport // like h2, with the larger window
+	narrow   *http.Transport // and with a smaller one
+	memory   *budget.Budget
 	tls      *tlsDialer
 	closings *tasks        // the client's
 	slots    chan struct{} // the client's wideSlots
@@ -131,6 +135,7 @@ func (c *Client) newPool() *pool {
 	p.h1 = &h1Pool{dial: c.dial, tls: dialer, opts: c.opts, closings: &c.closings, uploads: &c.uploads,
 		idle: map[string][]*persistConn{}}
 	p.h2, p.wide = p.transport(c.opts, streamWindow), p.transport(c.opts, wideWindow)
+	p.narrow, p.memory = p.transport(c.opts, narrowWindow), c.opts.Memory
 	return p
 }
 
@@ -142,8 +147,7 @@ func (p *pool) retire() {
 	p.retired = true
 	idle := p.takeIdle()
 	p.mu.Unlock()
-	p.h2.CloseIdleConnections()
-	p.wide.CloseIdleConnections()
+	p.closeIdleH2()
 	p.closeAll(idle)
 }
 

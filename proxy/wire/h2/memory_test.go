@@ -49,6 +49,24 @@ func TestAQueueKeepsWhatItGets(t *testing.T) {
 	}
 }
 
+// Each of a thousand bodies may wait for its turn with a piece, which nothing counts.
+func TestPiecesAreSmallWhileTheBudgetIsTight(t *testing.T) {
+	b := budget.New(1 << 20)
+	st := &stream{c: &connection{account: b.Conn(), sendWindow: 1 << 20}, sendWindow: 1 << 20}
+	for _, taken := range []int64{0, b.Size()/4 + 1} {
+		hold := b.Conn().Hold(nil)
+		hold.Take(taken)
+		want := 16 << 10
+		if taken > 0 {
+			want = 4 << 10
+		}
+		if buf, _ := st.buffer(true); len(*buf) != want {
+			t.Errorf("with %d bytes of %d taken a piece has %d bytes, want %d", taken, b.Size(), len(*buf), want)
+		}
+		hold.Release()
+	}
+}
+
 // endless is a body without an end.
 type endless struct{}
 

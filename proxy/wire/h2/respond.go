@@ -12,7 +12,8 @@ import (
 )
 
 // Two sizes of buffers: a body that arrives in small pieces, and perhaps slowly,
-// needs no large one.
+// needs no large one. While the budget is tight all of them are small: hundreds of
+// bodies may wait for their turn to be searched, with a piece each.
 var (
 	copyBuffers  = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
 	smallBuffers = sync.Pool{New: func() any { b := make([]byte, 4<<10); return &b }}
@@ -35,7 +36,7 @@ func (st *stream) buffer(large bool) (buf *[]byte, pool *sync.Pool) {
 		return &spare, nil
 	}
 	pool = &smallBuffers
-	if large {
+	if large && !c.account.Tight() {
 		pool = &copyBuffers
 	}
 	return pool.Get().(*[]byte), pool
