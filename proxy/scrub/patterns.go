@@ -141,6 +141,25 @@ func (p *patterns) find(symbols []byte, hit func(from, to int)) {
 	}
 }
 
+// findCoded is find for several of the encodings, which share a filter: each run of symbols is looked up once.
+func (s *Set) findCoded(symbols []byte, encodings []*patterns, hit func(from, to int)) {
+	for at := 0; ; at++ {
+		var end int // of the runs of gramSize symbols that are in the filter, from at on
+		if at, end = s.coded.next(symbols, at, 0); at == len(symbols) {
+			return
+		}
+		for end+gramSize <= len(symbols) && s.coded.contains(symbols[end:]) {
+			end++
+		}
+		for _, p := range encodings {
+			for i := at; i <= end-1+gramSize-p.filter.least; {
+				i = p.matchAt(symbols, i, hit)
+			}
+		}
+		at = end // which no hit contains
+	}
+}
+
 // matchAt calls hit for what begins at symbols[i]: a window with all that continues it, and the
 // short encodings. It returns the next index at which a hit may begin that is not in these.
 func (p *patterns) matchAt(symbols []byte, i int, hit func(from, to int)) int {

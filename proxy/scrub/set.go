@@ -72,6 +72,7 @@ type Set struct {
 	// What the scanner looks for in data as it is: the other encodings' runs, the
 	// classes of bytes, and the lengths of the shortest token and dump with a hit.
 	coded       sieve
+	encodings   [3]*patterns // base64, base32 and hex
 	classes     *classTables
 	separates   [256]bool // bytes that are in no hit, and in no escape
 	between     int       // a byte that ends every hit; -1: there is none
@@ -119,6 +120,7 @@ func NewSet(credentials []Credential) *Set {
 	s.hex = prepare(hexWindow, digits, s.coded)
 	// A group of base64 has 16 characters.
 	s.coded.least = min(groupSize, s.base64.shortest(), s.base32.shortest(), s.hex.shortest())
+	s.encodings = [...]*patterns{&s.base64, &s.base32, &s.hex}
 	s.leastToken = min(Window, s.text.shortest(), s.base64.shortest(), s.base32.shortest())
 	s.leastDigits = s.hex.shortest()
 	s.wing = max(s.text.most, s.base64.most, s.base32.most) - 1

@@ -34,15 +34,13 @@ func (s *Scanner) around(i int) int {
 	const groups = wing + wing/2 // with the blanks between groups of 16
 	from, to := max(0, max(i, s.surrounded)-groups), min(len(s.data), i+4*wing)
 	s.surrounded = to
-	s.searchHits(from, &s.set.hex, s.data[from:to], nil)
-	if s.number(inBlank, from, to)+s.number(inLineEnd, from, to) == 0 {
-		s.searchHits(from, &s.set.base64, s.data[from:to], nil)
-		s.searchHits(from, &s.set.base32, s.data[from:to], nil)
-		return max(i+1, to-groups)
+	s.searchHits(from, &s.set.hex, s.data[from:to], nil) // which has no blanks in it, but for dumps
+	symbols, layers := s.data[from:to], []*layer(nil)
+	if s.number(inBlank, from, to)+s.number(inLineEnd, from, to) > 0 {
+		s.flat.join(symbols)
+		symbols, layers = s.flat.symbols, []*layer{&s.flat}
 	}
-	s.flat.join(s.data[from:to])
-	s.searchHits(from, &s.set.base64, s.flat.symbols, []*layer{&s.flat})
-	s.searchHits(from, &s.set.base32, s.flat.symbols, []*layer{&s.flat})
+	s.set.findCoded(symbols, s.set.encodings[:2], s.hitIn(from, layers))
 	return max(i+1, to-groups)
 }
 
@@ -62,21 +60,20 @@ func (s *Scanner) searchLayers(from int, layers ...*layer) {
 // searchCoded searches the symbols of the last of some layers, the first of which decodes
 // data[from:], for base64, base32 and hexadecimal.
 func (s *Scanner) searchCoded(from int, symbols []byte, layers []*layer) {
-	set := s.set
-	if at, _ := set.coded.next(symbols, 0, 0); at == len(symbols) {
-		return
-	}
-	s.searchHits(from, &set.base64, symbols, layers)
-	s.searchHits(from, &set.base32, symbols, layers)
-	s.searchHits(from, &set.hex, symbols, layers)
+	s.set.findCoded(symbols, s.set.encodings[:], s.hitIn(from, layers))
 }
 
 // searchHits records what p finds in the symbols of the last of some layers.
 func (s *Scanner) searchHits(from int, p *patterns, symbols []byte, layers []*layer) {
-	p.find(symbols, func(a, b int) {
+	p.find(symbols, s.hitIn(from, layers))
+}
+
+// hitIn returns what records a hit in the symbols of the last of some layers.
+func (s *Scanner) hitIn(from int, layers []*layer) func(a, b int) {
+	return func(a, b int) {
 		for i := len(layers) - 1; i >= 0; i-- {
 			a, b = layers[i].source(a, b, 0)
 		}
 		s.addHit(from+a, from+b)
-	})
+	}
 }
