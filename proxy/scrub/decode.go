@@ -6,7 +6,7 @@ import (
 )
 
 // family is a set of escape syntaxes.
-type family int
+type family uint8
 
 const (
 	inURL family = 1 << iota

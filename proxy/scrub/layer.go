@@ -71,6 +71,11 @@ decode:
 	for i < len(src) {
 		c, at := src[i], i
 		i++
+		if traits[c] == 0 {
+			out[n] = c
+			n++
+			continue
+		}
 		lead := traits[c] & f
 		if open && lead != 0 && at+maxEntity >= len(src) && unfinished(src[at:]) {
 			i = at

@@ -26,6 +26,7 @@ type workspace struct {
 	regions                    []span   // of hits in dumps, in any order
 	waiting                    span     // tokens that are to be searched for escapes, with what continues them
 	joint                      joint    // of an escape and what follows it
+	joins                      []bool   // whether an escape of the first layer and what follows it may be a hit
 	surrounded                 int      // data before this index was searched around samples
 	digitMasks                 []uint64 // of the digits of a dump
 	sampled                    span     // tokens that wait to be sampled

@@ -1,5 +1,10 @@
 package scrub
 
+import (
+	"encoding/binary"
+	"slices"
+)
+
 // seam is where a hit may begin in an escape and continue behind it: the escape is of another
 // syntax than the hit, and the hit's first bytes only look as if they were a part of it.
 type seam struct {
@@ -45,22 +50,30 @@ func (s *Scanner) searchSwallowed(from int, src []byte, layers ...*layer) {
 
 // searchSeams searches for the hits of all seams of one kind.
 func (s *Scanner) searchSeams(v *seam) {
-	at := 0
+	at, first := 0, v.midOf == nil
+	if first {
+		s.joins = slices.Grow(s.joins[:0], len(v.escapes))[:len(v.escapes)]
+		clear(s.joins)
+	}
 	for i := range v.escapes {
 		e := &v.escapes[i]
 		last := v.src[e.to-1]
 		if e.to-e.from == 1 || !s.set.symbols[last] && last != '\\' {
 			continue
 		}
-		r, decoded := reader{seam: v, at: int(e.to), jump: at}, v.behind.symbols
+		r, is := reader{seam: v, at: int(e.to), jump: at}, v.behind.symbols
 		if v.srcOf != v.midOf {
-			if r.at, decoded = int(e.at)+1, v.mid; r.at > len(decoded) {
+			if r.at, is = int(e.at)+1, v.mid; r.at > len(is) {
 				return
 			}
 		}
 		r.settle()
 		at = r.jump
-		inside, following := v.src[e.from+1:e.to], decoded[e.at+1:]
+		// Where the second layer has no escape in what decides, the first one has the same in it.
+		if v.srcOf != v.midOf && !s.joins[i] && r.until()-r.at >= maxEscape+gramSize {
+			continue
+		}
+		inside := v.src[e.from+1 : e.to]
 		var room [1]byte
 		if last == '\\' { // the second of two may begin an escape
 			if !r.mayEscape() {
@@ -72,17 +85,13 @@ func (s *Scanner) searchSeams(v *seam) {
 			inside = room[:]
 		}
 		var ahead [mostAhead]byte
-		peek, read := r, last == '\\' || v.srcOf != v.midOf
-		if read {
-			following = peek.read(ahead[:0], gramSize-1)
-		}
-		if !s.mayJoin(inside, decoded[e.at], following) {
+		if !s.mayJoin(inside, is[e.at], r.peek(ahead[:0], gramSize)) {
 			continue
 		}
-		if read {
-			following = peek.read(following, mostAhead-gramSize+1)
+		if first {
+			s.joins[i] = true
 		}
-		if s.continues(inside, following) {
+		if s.continues(inside, r.peek(ahead[:0], mostAhead)) {
 			s.searchSeam(e, inside, r)
 		}
 	}
@@ -116,12 +125,49 @@ func (r *reader) next() byte {
 	return c
 }
 
-// read appends so many symbols, or as many as there are, to room.
-func (r *reader) read(room []byte, n int) []byte {
-	for ; n > 0 && r.at < len(r.mid); n-- {
-		room = append(room, r.next())
+// until returns where the next escape of behind begins in mid, before r.at if that is inside of it, or the end of mid.
+func (r *reader) until() int {
+	if r.jump < len(r.behind.jumps) {
+		return int(r.behind.jumps[r.jump].from)
 	}
-	return room
+	return len(r.mid)
+}
+
+// symbol returns the index in behind of the next symbol. The reader is inside of no escape.
+func (r *reader) symbol() int {
+	if r.jump < len(r.behind.jumps) {
+		j := &r.behind.jumps[r.jump]
+		return int(j.at) - (int(j.from) - r.at)
+	}
+	return len(r.behind.symbols) - (len(r.mid) - r.at)
+}
+
+// peek returns the next n symbols, or as many as there are. It uses room where they are not those that behind has.
+func (r *reader) peek(room []byte, n int) []byte {
+	symbols, ahead := r.behind.symbols, *r
+	for ahead.until() < ahead.at && len(room) < n && ahead.at < len(r.mid) {
+		room = append(room, ahead.next())
+	}
+	if len(room) == n || ahead.at == len(r.mid) {
+		return room
+	}
+	i := ahead.symbol()
+	following := symbols[i:min(i+n-len(room), len(symbols))]
+	if len(room) == 0 {
+		return following
+	}
+	return append(room, following...)
+}
+
+// skip skips n symbols, or as many as there are.
+func (r *reader) skip(n int) {
+	if until := r.until(); until >= r.at+n {
+		r.at += n
+		return
+	}
+	for ; n > 0 && r.at < len(r.mid); n-- {
+		r.next()
+	}
 }
 
 // mayEscape reports whether a backslash and what follows may encode another byte than a backslash.
@@ -129,18 +175,17 @@ func (r *reader) mayEscape() bool {
 	if r.at >= len(r.mid) {
 		return false
 	}
-	peek := *r
-	c := peek.next()
+	var room [1]byte
+	c := r.peek(room[:0], 1)[0]
 	return c != '\\' && follows[c]&inJSON != 0
 }
 
 // backslash returns the byte that a backslash and what follows encode, and continues behind it. If
 // they are no escape, it is a backslash.
 func (r *reader) backslash() byte {
-	var room [maxEscape]byte
-	ahead := *r
-	c, n := escape(ahead.read(append(room[:0], '\\'), maxEscape-1))
-	r.read(room[:0], n-1)
+	var room, ahead [maxEscape]byte
+	c, n := escape(append(append(room[:0], '\\'), r.peek(ahead[:0], maxEscape-1)...))
+	r.skip(n - 1)
 	return c
 }
 
@@ -152,7 +197,6 @@ const maxEscape = 12
 // an escape at most can be in a hit. If the last byte is what the escape encodes, as in %37, the hit
 // is found without the byte before it, or that is in it too.
 func (s *Scanner) mayJoin(inside []byte, is byte, following []byte) bool {
-	var room [2 * gramSize]byte
 	n := 1
 	if len(inside) > 1 && foldedCase[inside[len(inside)-1]] == foldedCase[is] {
 		n = 2
@@ -162,6 +206,15 @@ func (s *Scanner) mayJoin(inside []byte, is byte, following []byte) bool {
 		most = min(len(inside), gramSize-1) // a short hit may have fewer symbols behind it
 	}
 	inside = inside[len(inside)-most:]
+	if most == n && len(following) >= gramSize {
+		gram := binary.LittleEndian.Uint64(following)<<8 | uint64(inside[n-1])
+		if n == 2 {
+			gram = gram<<8 | uint64(inside[0])
+		}
+		h := hash(gram)
+		return s.set.text.filter.grams.has(h) || s.set.coded.grams.has(h)
+	}
+	var room [2 * gramSize]byte
 	symbols := append(append(room[:0], inside...), following[:min(len(following), gramSize-n)]...)
 	for ; most >= n; most-- {
 		if gram := symbols[len(inside)-most:]; len(gram) < gramSize {
