@@ -56,6 +56,7 @@ func BenchmarkFollow(b *testing.B) {
 	b.StopTimer()
 	b.ReportMetric(float64(cpuTime(b)-before)/float64(rows), "cpu-ns/row")
 	slices.Sort(late)
+	b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "rows/s")
 	b.ReportMetric(float64(late[len(late)/2].Milliseconds()), "median-ms")
 	b.ReportMetric(float64(late[len(late)*99/100].Milliseconds()), "p99-ms")
 	must.Do(b, l.Close())

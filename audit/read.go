@@ -2,10 +2,13 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"runtime"
 	"slices"
 	"time"
 
+	"github.com/ALRubinger/aileron/audit/internal/chain"
 	"github.com/ALRubinger/aileron/audit/internal/follow"
 	"github.com/ALRubinger/aileron/audit/internal/table"
 )
@@ -122,10 +125,36 @@ func (l *Log) countOpen(ctx context.Context, filter Filter, groups []Group, s *S
 	if len(going) == 0 {
 		return nil
 	}
-	open, err := l.db.OpenSeqs(ctx, filter, slices.Sorted(maps.Keys(going)), time.Time{})
-	s.Open = len(open)
+	s.Open, err = l.openOf(ctx, filter, slices.Sorted(maps.Keys(going)))
 	return err
 }
+
+// openOf returns the number of the selected intents of sessions without an outcome. The rows of a request are of one
+// session, and sessions in the order of their ids are mostly those of consecutive parts of the log: goroutines look at
+// some of them each.
+func (l *Log) openOf(ctx context.Context, filter Filter, sessions []string) (n int, err error) {
+	parts := min(len(sessions), runtime.GOMAXPROCS(0), maxOpenParts)
+	type result struct {
+		open int
+		err  error
+	}
+	results := make(chan result, parts)
+	for i := range parts {
+		some := sessions[len(sessions)*i/parts : len(sessions)*(i+1)/parts]
+		go func() {
+			open, err := l.db.OpenSeqs(ctx, filter, some, time.Time{})
+			results <- result{len(open), err}
+		}()
+	}
+	for range parts {
+		r := <-results
+		n, err = n+r.open, errors.Join(err, r.err)
+	}
+	return min(n, chain.MaxOpen), err
+}
+
+// maxOpenParts bounds the goroutines of openOf.
+const maxOpenParts = 4
 
 // add counts the rows of a group.
 func (s *Summary) add(g Group) {
