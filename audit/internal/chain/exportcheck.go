@@ -187,7 +187,7 @@ func parseExported(line []byte) (r Row, fields string, err error) {
 		return r, "", err
 	}
 	if !sameTokens(line, again.Bytes()) && !sameTokens(line, withShortTime(again.Bytes(), r.TS)) {
-		return r, "", errors.New("it has a name twice, or in another order")
+		return r, "", errors.New("a name is missing, twice or in another order")
 	}
 	return r, string(stored), nil
 }

@@ -46,7 +46,7 @@ func verifyExport(a *cli.App, path string, e audit.Evidence) error {
 		fmt.Fprintf(a.Stdout, "broken  %d findings more\n", more)
 	}
 	return hint.New(fmt.Errorf("verify the export: %s", termsafe.Line(review.FindingText(report.Findings[0]))),
-		"the file was changed after it was exported, or the log before; docs/audit.md explains each finding")
+		"the file or, before, the log was changed, or it is of another version: docs/audit.md explains each finding")
 }
 
 // printExported prints what the rows of an export can and cannot prove.
