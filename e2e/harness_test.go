@@ -86,6 +86,7 @@ func (u *user) copyHome(bound []string) {
 		templates[key] = home
 	}
 	harness.Copy(u.t, templates[key], u.home)
+	harness.ShareImages(u.t, u.home)
 }
 
 // write writes a file of the project.

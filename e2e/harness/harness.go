@@ -140,6 +140,17 @@ func Env(home, passphrase string) []string {
 	return append(os.Environ(), "AILERON_HOME="+home, "AILERON_VAULT_PASSPHRASE="+passphrase)
 }
 
+// ShareImages lets the aileron of a home know what the tests of this machine have found in images: to look into one, Podman
+// makes a container and starts itself again for each name. It is known by the digest of the image.
+func ShareImages(t testing.TB, home string) {
+	t.Helper()
+	cache := must.Get(os.UserCacheDir())(t)
+	images := filepath.Join(cache, "aileron", "test-images")
+	must.Do(t, os.MkdirAll(images, 0o700))
+	must.Do(t, os.MkdirAll(filepath.Join(home, "cache"), 0o700))
+	must.Do(t, os.Symlink(images, filepath.Join(home, "cache", "images")))
+}
+
 // Copy copies a file or a directory as it is.
 func Copy(t testing.TB, from, to string) {
 	t.Helper()

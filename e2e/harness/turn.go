@@ -11,7 +11,7 @@ import (
 const TurnEnv = "AILERON_TEST_TURN"
 
 // Turn skips a test, or a part of one, that is one of many of a kind and takes long, when another run is to make it:
-// `just test` makes a quarter of these, which the commit's hash chooses (AILERON_TEST_TURN, K/N), and `just whole` all.
+// `just test` makes an eighth of these, which the commit's hash chooses (AILERON_TEST_TURN, K/N), and `just whole` all.
 func Turn(t testing.TB) {
 	t.Helper()
 	if _, n := TurnOf(); !InTurn(t.Name()) {

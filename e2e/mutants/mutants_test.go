@@ -86,7 +86,7 @@ func TestAnEditAppliesOnceAndIsTakenBack(t *testing.T) {
 	}
 }
 
-// A run of all tests exports what it built from sources that have no edit, and which quarter of some tests it makes:
+// A run of all tests exports what it built from sources that have no edit, and which part of some tests it makes:
 // a test that takes either cannot see that its defence is gone.
 func TestATestOfAMutantTakesNothingOfARunOfAll(t *testing.T) {
 	got := alone([]string{"HOME=/h", "AILERON_TEST_PROGRAMS=/p", "AILERON_TEST_TURN=1/4", "AILERON_TEST_TMP=/t"})

@@ -97,6 +97,7 @@ func personOf(t testing.TB, engine string) *person {
 		origin: stub.Start(t, stub.Script{Token: secret, Services: map[string]http.Handler{stub.GitHub: service()}})}
 	must.Do(t, os.Mkdir(p.project, 0o755))
 	harness.Copy(t, bound, p.home)
+	harness.ShareImages(t, p.home)
 	return p
 }
 
