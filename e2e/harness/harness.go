@@ -140,8 +140,8 @@ func Env(home, passphrase string) []string {
 	return append(os.Environ(), "AILERON_HOME="+home, "AILERON_VAULT_PASSPHRASE="+passphrase)
 }
 
-// ShareImages lets the aileron of a home know what the tests of this machine have found in images: to look into one, Podman
-// makes a container and starts itself again for each name. It is known by the digest of the image.
+// ShareImages shares what tests find in images, by their digests, with the aileron of a home: to look into an image,
+// Podman makes a container and starts itself again for each name.
 func ShareImages(t testing.TB, home string) {
 	t.Helper()
 	cache := must.Get(os.UserCacheDir())(t)
