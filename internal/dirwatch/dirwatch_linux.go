@@ -88,10 +88,11 @@ func (w *Watch) add(path string, names []string) error {
 // isSeen returns an error where another machine, or a program that serves the file system, may change a directory.
 func isSeen(path string) error {
 	var s unix.Statfs_t
-	if err := unix.Statfs(path, &s); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	} else if err != nil {
+	switch err := unix.Statfs(path, &s); {
+	case errors.Is(err, fs.ErrNotExist): // what comes into existence is watched then
 		return nil
+	case err != nil:
+		return err
 	}
 	const zfs, bcachefs = 0x2fc12fc1, 0xca451a4e
 	switch uint32(s.Type) { //nolint:gosec // a magic number of 32 bits
