@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -103,7 +104,11 @@ func TestAProcessWithoutItsMonitorIsOrphaned(t *testing.T) {
 	default:
 	}
 	endFirst()
-	<-orphaned
+	select {
+	case <-orphaned:
+	case <-time.After(10 * time.Second):
+		t.Error("its monitor has ended, and it is no orphan")
+	}
 	// A monitor ends after its process: that is the usual end.
 	second, endSecond := heldCat(t)
 	c.monitor = second
@@ -144,6 +149,8 @@ func TestAnEndThatIsNotReportedIsNotWaitedFor(t *testing.T) {
 		if !errors.Is(err, ErrUnreported) {
 			t.Errorf("Wait = %v, want ErrUnreported", err)
 		}
+	case <-time.After(10 * time.Second):
+		t.Error("Wait waits for a report")
 	}
 }
 
