@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"encoding/base64"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -98,11 +99,14 @@ func (u *Upgraded) Serve(w *wire.ResponseWriter, res *http.Response) {
 		return
 	}
 	_ = conn.SetWriteDeadline(time.Time{})
-	relay.Client = conn
+	relay.Client, relay.Pace = conn, w.Pace()
 	over := make(chan struct{})
 	watched := make(chan struct{})
 	go func() { defer close(watched); x.watch(relay, over, shed) }()
-	if relay.Run() != nil {
+	switch err := relay.Run(); {
+	case errors.Is(err, websocket.ErrSlow):
+		reason = ReasonSlow
+	case err != nil:
 		reason = ReasonNotTLS
 	}
 	close(over)

@@ -164,6 +164,21 @@ func TestAWebSocketEndsWithWhatGrantedIt(t *testing.T) {
 	}
 }
 
+// A byte now and then would hold the upstream's connection for as long as the sandbox likes.
+func TestAFrameOfAWebSocketThatTricklesEndsIt(t *testing.T) {
+	w := newWorldWith(t, false, func(c *Config) { c.Limits.Wire.Progress = 20 * time.Millisecond }, live)
+	conn, br, _ := w.websocket()
+	_ = conn.SetDeadline(time.Now().Add(testPatience))
+	must.Get(conn.Write([]byte{0x81, 0x80 | 5, 1, 2, 3, 4, 'h' ^ 1}))(t)
+	if got := readMessage(t, br); got != "close 1008" {
+		t.Errorf("the WebSocket ended with %q, want %q", got, "close 1008")
+	}
+	w.eventually(func() bool { return w.last().Event == audit.EventProxyProxied })
+	if r := w.last(); r.Reason != string(ReasonSlow) || r.Status != 101 {
+		t.Errorf("the outcome row is %+v, want the reason %s", r, ReasonSlow)
+	}
+}
+
 func TestAnUnaskedUpgradeIsNotRelayed(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 		conn, _, err := rw.(http.Hijacker).Hijack()

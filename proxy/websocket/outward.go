@@ -7,10 +7,16 @@ import (
 
 // outward relays the client's frames to the upstream.
 func (r *Relay) outward() error {
-	in := bufio.NewReaderSize(r.Client, ahead)
+	from := &paced{client: r.Client, span: r.Pace}
+	in := bufio.NewReaderSize(from, ahead)
 	var order sequence
 	var text utf8State
 	for {
+		from.end()
+		if _, err := in.Peek(1); err != nil {
+			return err
+		}
+		from.begin()
 		h, err := readHeader(in, true)
 		if err == nil {
 			err = order.next(h)

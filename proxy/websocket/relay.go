@@ -26,6 +26,9 @@ type Relay struct {
 	// Record, if it is not nil, gets each piece of a message: of the client as it sent it, or as the client gets it. op is
 	// the opcode of its frame. The two directions call it at the same time.
 	Record func(byClient bool, op byte, piece []byte, end bool)
+	// Pace is the time within which another KiB must come of a frame of the client that has begun, or its end; 0: any.
+	// Between frames it may be silent.
+	Pace time.Duration
 	// ToClient and ToUpstream are the memory that each direction holds; nil: none
 	// is counted.
 	ToClient, ToUpstream *budget.Hold

@@ -106,6 +106,9 @@ func (w *ResponseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, bufio.NewReadWriter(bufio.NewReaderSize(conn, 512), bufio.NewWriterSize(conn, 512)), nil
 }
 
+// Pace returns Limits.Progress, to which the user of a hijacked connection holds the client.
+func (w *ResponseWriter) Pace() time.Duration { return w.c.limits.Progress }
+
 // LocalAddr returns the connection's local address.
 func (w *ResponseWriter) LocalAddr() net.Addr { return w.c.conn.LocalAddr() }
 
