@@ -3,6 +3,7 @@ package faults
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A monitor (conmon, or containerd's shim) that is killed can report no end, and the streams of its container end with
@@ -47,7 +49,29 @@ func TestAKilledMonitorEndsTheBox(t *testing.T) {
 	}
 }
 
-// making waits until the OCI runtime makes the container of a role for the only session of a person, and returns the
+// holdCreation has Podman's OCI runtime wait when it has made the first container of a role: what a service that is
+// killed then has started, is there for as long as the test needs.
+func (u *user) holdCreation(role string) (held string) {
+	u.t.Helper()
+	info := exec.Command("podman", "info", "--format", "{{.Host.OCIRuntime.Name}} {{.Host.OCIRuntime.Path}}")
+	info.Env = engineEnv()
+	name, path, _ := strings.Cut(strings.TrimSpace(string(must.Get(info.Output())(u.t))), " ")
+	dir := u.t.TempDir()
+	held, wrapper, conf := filepath.Join(dir, "held"), filepath.Join(dir, name), filepath.Join(dir, "containers.conf")
+	script := fmt.Sprintf(`#!/bin/sh
+%q "$@" || exit
+case " $* " in *" create "*)
+	if tr '\0' ' ' <"/proc/$PPID/cmdline" | grep -q -- ' -n aileron-[^ ]*-%s ' && mkdir %q 2>/dev/null; then sleep 3600; fi
+esac
+`, path, role, held)
+	must.Do(u.t, os.WriteFile(wrapper, []byte(script), 0o755))
+	text := string(must.Get(os.ReadFile(podmanConf()))(u.t)) + fmt.Sprintf("[engine.runtimes]\n%s = [%q]\n", name, wrapper)
+	must.Do(u.t, os.WriteFile(conf, []byte(text), 0o600))
+	u.env = append(u.env, "CONTAINERS_CONF="+conf)
+	return held
+}
+
+// making waits until the OCI runtime has made the container of a role for the only session of a person, and returns the
 // service of Podman's that waits for that, the container's monitor and its id.
 func (u *user) making(role string) (service, monitor process, id string) {
 	u.t.Helper()
@@ -58,24 +82,21 @@ func (u *user) making(role string) (service, monitor process, id string) {
 		}
 		return line[at+1]
 	}
-	found := harness.Poll(patience, 2*time.Millisecond, func() bool {
+	found := harness.Poll(patience, 20*time.Millisecond, func() bool {
 		dirs, _ := os.ReadDir(filepath.Join(u.home, "sessions"))
 		for _, pid := range pids() {
 			line := args(pid)
 			switch {
 			case slices.Contains(line, "service") && slices.Contains(args(parent(pid)), u.project):
 				service = process{pid, startOf(pid)}
-			case len(dirs) == 1 && slices.Contains(line, "create") && slices.Contains(line, "--bundle"):
-				above := parent(pid)
-				if watch := args(above); option(watch, "-n") == "aileron-"+dirs[0].Name()+"-"+role {
-					monitor, id = process{above, startOf(above)}, option(watch, "-c")
-				}
+			case len(dirs) == 1 && option(line, "-n") == "aileron-"+dirs[0].Name()+"-"+role:
+				monitor, id = process{pid, startOf(pid)}, option(line, "-c")
 			}
 		}
 		return service.pid > 0 && monitor.pid > 0
 	})
 	if !found {
-		u.t.Fatalf("no runtime was seen to make the container of the %s", role)
+		u.t.Fatalf("no monitor was seen of the container of the %s", role)
 	}
 	return service, monitor, id
 }
@@ -111,7 +132,9 @@ func TestAServiceKilledWhileItMakesAContainerLeavesNoProcess(t *testing.T) {
 			if c.detached {
 				line = u.detachArgs("sleep 600")
 			}
+			held := u.holdCreation(c.role)
 			r := u.begin(line...)
+			harness.WaitFor(t, "the runtime makes the container", func() bool { _, err := os.Stat(held); return err == nil })
 			service, monitor, id := u.making(c.role)
 			if c.all {
 				kill(t, r.child("warden"), syscall.SIGKILL)
