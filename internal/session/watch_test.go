@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,23 +42,31 @@ func TestAnIdleSessionDoesNotLook(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex // of both
 				looks, last := 0, time.Time{}
+				seen := func() (int, time.Time) {
+					synctest.Wait()
+					mu.Lock()
+					defer mu.Unlock()
+					return looks, last
+				}
 				changes := make(chan struct{}, 1)
 				ctx, cancel := context.WithCancel(t.Context())
 				go follow(ctx, &c.follower, changes, func(context.Context) bool {
+					mu.Lock()
+					defer mu.Unlock()
 					looks, last = looks+1, time.Now()
 					return looks > c.unsettled
 				})
 				<-time.After(time.Minute)
-				synctest.Wait()
-				if looks > c.idle || looks < c.least {
-					t.Errorf("%d looks in a minute, want %d to %d", looks, c.least, c.idle)
+				if n, _ := seen(); n > c.idle || n < c.least {
+					t.Errorf("%d looks in a minute, want %d to %d", n, c.least, c.idle)
 				}
 				changed := time.Now()
 				changes <- struct{}{}
 				<-time.After(time.Second)
-				synctest.Wait()
-				if took := last.Sub(changed); took < 0 || took > c.within {
+				_, at := seen()
+				if took := at.Sub(changed); took < 0 || took > c.within {
 					t.Errorf("the change is seen after %v, want %v at most", took, c.within)
 				}
 				cancel()
