@@ -118,9 +118,15 @@ func audUnwritable(c *testCase) {
 		_, err := io.WriteString(in, head("GET", "api.good.test", "/v1/items"))
 		c.must(err)
 		c.is("the session meanwhile", c.ask("GET", "/healthz", ""), 200)
-		c.untouched()
 		unlock()
 		c.is("the request", readAnswer(bufio.NewReader(in), "GET"), 200)
+		// Whether it left before or after: its intent was durable, in the session's journal or in the database.
+		intent := func(r audit.Row) bool { return r.Event == audit.EventProxyStarted }
+		outcome := func(r audit.Row) bool { return r.Event == audit.EventProxyProxied }
+		rows := c.settledRows()
+		if at := slices.IndexFunc(rows, intent); at < 0 || slices.IndexFunc(rows, outcome) < at {
+			c.failf("the request has no intent before its outcome")
+		}
 	})
 	c.elsewhere("removed", fixture{}, func(c *testCase) {
 		c.is("before", c.get("api.good.test", "/v1/items"), 200)
