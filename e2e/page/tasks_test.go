@@ -61,6 +61,8 @@ func TestEachTaskIsDoneWithTheKeyboard(t *testing.T) {
 	b.press("1xm")
 	b.write("codex\r")
 	b.until(`document.querySelector("#status").innerText.includes("49 events")`)
+	b.until(`document.querySelector("#chart-text").innerText.includes("refused") &&
+		!document.querySelector("#chart-text").innerText.includes("141")`)
 	b.shoot("agent")
 	b.press("x")
 	b.until(`document.querySelector("#chart-text").innerText.includes("141")`)
@@ -92,6 +94,26 @@ func TestEachTaskIsDoneWithTheKeyboard(t *testing.T) {
 	b.press(kb.Enter)
 	b.until(`!document.querySelector("#detail").hidden`)
 	b.shoot("narrow-detail")
+}
+
+// A person who has gone on is not taken back by an answer that comes late.
+func TestALateAnswerDoesNotMoveThePerson(t *testing.T) {
+	b := newBrowser(t)
+	b.open(serve(t, writeLog(t)).URL())
+	b.until(`document.querySelector("#chart-text").innerText.includes("141")`)
+	eval[bool](b, `{ const ask = fetch; const held = new Promise((go) => { window.answer = go; });
+		window.fetch = async (path, init) => { // that does not know of signals, as an answer that has come
+			if (!path.startsWith("/api/started")) return ask(path, init);
+			await held; return ask(path, { ...init, signal: null }); }; true }`)
+	b.press("2")
+	b.press("1t" + kb.ArrowRight)
+	b.until(`document.querySelector("#chart-text").innerText.includes("Enter selects")`)
+	eval[bool](b, `window.answer(), new Promise((done) => setTimeout(() => done(true), 500))`)
+	if focus := eval[string](b, `document.activeElement.id`); focus != "chart" {
+		t.Errorf("the keyboard is at %q, want the chart, where it was", focus)
+	}
+	b.press("3")
+	b.until(`document.querySelector("#panel h2").innerText.includes("Refusals")`)
 }
 
 // A request is one line, also while it is under way; w shows every row, and w again.

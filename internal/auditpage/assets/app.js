@@ -179,6 +179,7 @@ function showCounts() {
 // view shows one of the views.
 function view(name) {
   state.view = name;
+  state.asked?.abort(); // an answer for the view that is left must not change this one
   for (const tab of document.querySelectorAll("[role=tab]")) {
     const on = tab.dataset.view === name;
     tab.setAttribute("aria-selected", on);
@@ -190,7 +191,9 @@ function view(name) {
   if (name === "events") list.measure();
   if (name === "sessions") {
     const { agent, session, since, until } = state.query;
-    panels.sessions({ agent, session, since, until }, (s) => filterBy({ session: s.id }), fail).then(focusPanel);
+    state.asked = new AbortController();
+    panels.sessions({ agent, session, since, until }, (s) => filterBy({ session: s.id }), fail, state.asked.signal)
+      .then((shown) => shown && focusPanel());
   }
   if (state.counts) showCounts();
   else if (name === "refusals" || name === "use") panels.counting();

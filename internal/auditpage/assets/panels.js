@@ -46,15 +46,18 @@ function keepFocus(change) {
   else if (inside) (rows().find((r) => r.getAttribute("aria-label") === label) || rows()[0] || $("view")).focus();
 }
 
-// sessions shows the newest sessions; older ones are loaded when they are asked for.
-export async function sessions(query, open, fail) {
+// sessions shows the newest sessions, unless signal ends it, and reports whether it did. Older ones are loaded when
+// they are asked for.
+export async function sessions(query, open, fail, signal) {
   const rows = [];
   const more = async (through) => {
     let list;
     try {
-      ({ sessions: list } = await get("/api/started", { ...query, through }));
+      ({ sessions: list } = await get("/api/started", { ...query, through }, signal));
+      signal.throwIfAborted();
     } catch (error) {
-      return fail(error);
+      if (error.name !== "AbortError") fail(error);
+      return false;
     }
     rows.push(...list.map((s) => opening(`${s.agent || "session"} ${s.id}`, () => open(s), [
       h("span", { class: "who" }, h("i", { class: "dot " + hue(s.id) }), s.agent || "", h("small", null, s.id)),
@@ -65,6 +68,7 @@ export async function sessions(query, open, fail) {
     $("panel").replaceChildren(h("h2", null, "Sessions"),
       table(["Session", "Mode", "Mediation", "Started", "Ended", "How"], rows, "No session has started."),
       list.length === 100 ? h("button", { type: "button", onclick: () => more(oldest - 1) }, "Older sessions") : "");
+    return true;
   };
-  await more();
+  return more();
 }
