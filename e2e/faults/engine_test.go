@@ -139,6 +139,8 @@ func (d *daemon) start() error {
 		"--pidfile", filepath.Join(d.dir, "pid"), "--host", "unix://"+d.socket(), "--config-file", conf,
 		"--default-ulimit", fmt.Sprintf("nofile=%d:%d", files.Max, files.Max), "--iptables=false", "--ip6tables=false",
 		"--bridge=none")
+	// Its containerd writes its stacks there when it is slow to answer.
+	d.cmd.Env = append(os.Environ(), "TMPDIR="+d.dir)
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := d.cmd.Start(); err != nil {

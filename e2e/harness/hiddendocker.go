@@ -26,6 +26,7 @@ func HiddenDocker(t *testing.T, hidden string) {
 		"--data-root", dir+"/root", "--exec-root", dir+"/exec", "--pidfile", dir+"/pid", "--host", host, "--config-file",
 		dir+"/daemon.json",
 		"--iptables=false", "--ip6tables=false", "--ip-forward=false", "--tls=false")
+	daemon.Env = append(os.Environ(), "TMPDIR="+dir) // where its containerd writes its stacks when it is slow to answer
 	daemon.Stdout, daemon.Stderr = log, log
 	must.Do(t, errors.Join(os.WriteFile(dir+"/daemon.json", []byte("{}"), 0o600), daemon.Start()))
 	ended := make(chan struct{})

@@ -9,6 +9,7 @@ if [ "${1:-}" != inside ]; then
 fi
 rm -f /run/docker /run/containerd /run/xtables.lock # links to the machine's
 limit=$(ulimit -Hn)
+export TMPDIR="$XDG_RUNTIME_DIR" # where its containerd writes its stacks when it is slow to answer
 exec dockerd --rootless --data-root "$HOME/docker" --exec-root "$XDG_RUNTIME_DIR/docker" \
 	--pidfile "$XDG_RUNTIME_DIR/docker.pid" \
 	--host "unix://$XDG_RUNTIME_DIR/docker.sock" --config-file "$HOME/daemon.json" \
