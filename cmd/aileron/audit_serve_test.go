@@ -68,12 +68,13 @@ func TestServeRefusesAnAddressThatItCannotUse(t *testing.T) {
 	c := newRunner(t)
 	used := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer used.Close()
-	for address, want := range map[string]string{
-		used.Addr().String(): "address already in use", "0.0.0.0:0": "not a loopback address",
-	} {
-		if out, errs, code := c.run("audit", "serve", "--listen", address); code != 1 || out != "" ||
-			!strings.Contains(errs, want) || !strings.Contains(errs, "--listen") {
-			t.Errorf("--listen %s ends with %d: %q %q", address, code, out, errs)
+	for _, w := range []struct {
+		address, want string
+		code          int
+	}{{used.Addr().String(), "address already in use", 1}, {"0.0.0.0:0", "not a loopback address", 2}} {
+		if out, errs, code := c.run("audit", "serve", "--listen", w.address); code != w.code || out != "" ||
+			!strings.Contains(errs, w.want) || !strings.Contains(errs, "--listen") {
+			t.Errorf("--listen %s ends with %d: %q %q; want %d", w.address, code, out, errs, w.code)
 		}
 	}
 }

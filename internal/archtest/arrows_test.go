@@ -126,6 +126,7 @@ var arrows = []arrow{
 	{"internal/allow", "spec/local", "the connector of what is allowed"},
 	{"internal/auditlog", "audit", "what its states mean for people"},
 	{"internal/auditpage", "audit", "reads the rows that a page shows"},
+	{"internal/auditpage", "internal/failure", "an address that is none for this machine alone is wrong usage"},
 	{"internal/auditpage", "internal/auditlog", "what the states of the log mean for people"},
 	{"internal/auditpage", "internal/review", "tells exchanges, and finds sessions, as the commands do"},
 	{"internal/auditpage", "internal/termsafe", "shows what others wrote as text"},

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/review"
 	"github.com/ALRubinger/aileron/internal/termsafe"
@@ -71,8 +72,8 @@ func Listen(ctx context.Context, opts Options) (*Page, error) {
 	}
 	address, err := netip.ParseAddrPort(opts.Address)
 	if err != nil || !address.Addr().IsLoopback() || address.Addr().Zone() != "" {
-		return nil, hint.New(fmt.Errorf("serve the audit log: %q is not a loopback address with a port",
-			termsafe.Line(opts.Address)), "the page is for a browser on this machine: --listen 127.0.0.1:8080, or [::1]:8080")
+		return nil, failure.Usage(hint.New(fmt.Errorf("serve the audit log: %q is not a loopback address with a port",
+			termsafe.Line(opts.Address)), "the page is for a browser on this machine: --listen 127.0.0.1:8080, or [::1]:8080"))
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address.String())
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
@@ -18,8 +19,13 @@ import (
 // without it the mount is at its own path.
 func ParseMount(text, home string) (engine.Mount, error) {
 	m, err := parseMount(text, "", home)
+	if errors.Is(err, errMountForm) {
+		return m, failure.Usage(mountError(text, err))
+	}
 	return m, mountError(text, err)
 }
+
+var errMountForm = errors.New("it is not SRC[:DST][:ro]")
 
 // ParseProjectMount returns the mount that SRC:DST[:ro] in the file of a project describes. SRC is relative to the
 // project in dir, and what its links lead to lies in the project too: what else a sandbox sees of this host is for a
@@ -52,7 +58,7 @@ func parseMount(text, project, home string) (engine.Mount, error) {
 	rest, readOnly := strings.CutSuffix(text, ":ro")
 	source, target, two := strings.Cut(rest, ":")
 	if source == "" || two && target == "" || strings.Contains(target, ":") {
-		return engine.Mount{}, errors.New("it is not SRC[:DST][:ro]")
+		return engine.Mount{}, errMountForm
 	}
 	if !two && project != "" {
 		return engine.Mount{}, errors.New("it names no place in the sandbox: SRC:DST")

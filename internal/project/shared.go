@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
@@ -60,7 +61,7 @@ func (o *Sandbox) ParseShared(home string) error {
 	for _, text := range o.Ports {
 		p, err := launch.ParsePort(text)
 		if err != nil {
-			return err
+			return failure.Usage(err)
 		}
 		shared.Ports = append(shared.Ports, p)
 	}

@@ -87,7 +87,7 @@ func (o *SandboxOptions) Check(off bool) error {
 	}
 	for _, text := range o.Env {
 		if err := launch.CheckVariable(text); err != nil {
-			return err
+			return failure.Usage(err)
 		}
 	}
 	if o.Engine == "off" && o.Detach {
