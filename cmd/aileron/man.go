@@ -12,9 +12,11 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 )
 
-func newManCommand() *cobra.Command {
+const manCommand = "man"
+
+func newManCommand(*cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "man DIR",
+		Use:   manCommand + " DIR",
 		Short: "Write the manual pages and the completions of shells into a directory",
 		Long: "Write what a package installs beside the program: DIR/man/man1/*.1, and\n" +
 			"DIR/completions/ with a file for bash, zsh and fish.",

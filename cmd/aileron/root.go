@@ -23,7 +23,9 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/vault"
 )
 
-func newRootCommand(a *cli.App) *cobra.Command {
+// newRootCommand makes the tree of commands. A command line needs no more of it than the command that it begins with:
+// each start of aileron would make several hundred flags. Without args it is the whole tree.
+func newRootCommand(a *cli.App, args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "aileron",
 		Short: "Run AI agents in sealed sandboxes behind a credential-injecting HTTPS proxy",
@@ -60,7 +62,13 @@ func newRootCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&a.Flag, "home", "", "aileron's directory (default ~/.aileron, or AILERON_HOME)")
 	flags.BoolVar(&a.JSON, "json", false, "print JSON")
 	flags.StringVar(&a.LogLevel, "log-level", "warn", "debug, info, warn or error")
-	root.AddCommand(commands(a)...)
+	if cmd := commandOf(a, args); cmd != nil {
+		root.AddCommand(cmd)
+		return root
+	}
+	for _, c := range commands {
+		root.AddCommand(c.new(a))
+	}
 	completer{a}.addCompletion(root)
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
@@ -71,30 +79,45 @@ func newRootCommand(a *cli.App) *cobra.Command {
 	return root
 }
 
-// commands is the command tree, in the order in which help shows it.
+// commands are those of the root, in the order in which help shows them.
 // Each command lives in a file of its own name.
-func commands(a *cli.App) []*cobra.Command {
-	return []*cobra.Command{
-		setup.New(a),
-		launch.New(a),
-		sandbox.New(a),
-		launch.NewRun(a),
-		launch.NewProxy(a),
-		allow.New(a),
-		sync.New(a),
-		connector.New(a),
-		action.New(a),
-		binding.New(a),
-		vault.New(a),
-		audit.New(a),
-		spec.New(a),
-		session.New(a),
-		ca.New(a),
-		demo.New(a),
-		doctor.New(a),
-		sandbox.NewGatewayCommand(a),
-		cli.NewDetachedCommand(a),
-		newVersionCommand(a),
-		newManCommand(),
+var commands = []struct {
+	name string
+	new  func(*cli.App) *cobra.Command
+}{
+	{"setup", setup.New},
+	{"launch", launch.New},
+	{"sandbox", sandbox.New},
+	{"run", launch.NewRun},
+	{"proxy", launch.NewProxy},
+	{"allow", allow.New},
+	{"sync", sync.New},
+	{"connector", connector.New},
+	{"action", action.New},
+	{"binding", binding.New},
+	{"vault", vault.New},
+	{"audit", audit.New},
+	{"spec", spec.New},
+	{"session", session.New},
+	{"ca", ca.New},
+	{"demo", demo.New},
+	{"doctor", doctor.New},
+	{"gateway", sandbox.NewGatewayCommand},
+	{"detached", cli.NewDetachedCommand},
+	{"version", newVersionCommand},
+	{manCommand, newManCommand},
+}
+
+// commandOf returns the command that a command line begins with; nil if it begins with none, or with man, which writes
+// about all.
+func commandOf(a *cli.App, args []string) *cobra.Command {
+	if len(args) == 0 || args[0] == manCommand {
+		return nil
 	}
+	for _, c := range commands {
+		if c.name == args[0] {
+			return c.new(a)
+		}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,6 +120,31 @@ func TestEveryVerbHasHelp(t *testing.T) {
 		}
 	}
 	walk(newRootCommand(cli.New(&console.Console{}, &home.Dir{})))
+}
+
+// A command line makes the command that it begins with, and no other, unless it asks about others.
+func TestACommandLineMakesItsOwnCommandAlone(t *testing.T) {
+	app := cli.New(&console.Console{}, &home.Dir{})
+	names := func(args ...string) (all []string) {
+		for _, cmd := range newRootCommand(app, args...).Commands() {
+			all = append(all, cmd.Name())
+		}
+		return all
+	}
+	for _, c := range commands {
+		want := []string{c.name}
+		if c.name == manCommand {
+			want = names()
+		}
+		if got := names(c.name, "--help"); !slices.Equal(got, want) {
+			t.Errorf("aileron %s makes %q, not %q", c.name, got, want)
+		}
+	}
+	for _, word := range []string{"help", "__complete", "--json", "sandboxes", ""} {
+		if got := names(word, "sandbox"); len(got) <= len(commands) {
+			t.Errorf("aileron %q makes %q alone", word, got)
+		}
+	}
 }
 
 // Mistakes of a first day have a hint that leads on. The agent's own arguments follow "--".

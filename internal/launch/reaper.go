@@ -55,7 +55,7 @@ func startSandboxReaper(
 	binary, home string, e *sandbox.Engine, session string, terminal *sharedTerminal,
 ) (*reaper, error) {
 	//nolint:gosec,noctx // our own file; it must outlive us
-	cmd := exec.Command(binary, "--home", home, "sandbox", "warden",
+	cmd := exec.Command(binary, "sandbox", "warden", "--home", home,
 		"--sandbox", e.Kind(), "--session", session, "--service", e.Service())
 	return startReaper(cmd, terminal)
 }

@@ -31,10 +31,10 @@ type App struct {
 
 	Protected *protect.Protection // nil where a test has the app in its own process
 
-	Build    Build                     // what this program was built from
-	Root     func(*App) *cobra.Command // makes the tree of commands
-	args     []string                  // of the command line
-	Detached *detached.Run             // nil but in the process of a detached session
+	Build    Build                                // what this program was built from
+	Root     func(*App, ...string) *cobra.Command // makes the tree of commands, or what a command line needs of it
+	args     []string                             // of the command line
+	Detached *detached.Run                        // nil but in the process of a detached session
 
 	JSON     bool   // --json
 	LogLevel string // --log-level
@@ -62,7 +62,7 @@ func (a *App) WithHome(dir string, getenv func(string) string) *App {
 func (a *App) Run(ctx context.Context, args []string) int {
 	defer a.EscapeOutput()()
 	a.args = args
-	root := a.Root(a)
+	root := a.Root(a, args...)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if errors.As(err, new(failure.UsageError)) {

@@ -83,7 +83,7 @@ func (a *App) runDetached(ctx context.Context, args []string) error {
 	ctx, stop := d.Watch(ctx)
 	defer stop()
 	a.Detached = d
-	root := a.Root(a)
+	root := a.Root(a, args...)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	code := a.ExitCode(withUsage(cmd, err))
