@@ -156,7 +156,7 @@ func TestPlainWordsPass(t *testing.T) {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/-_"
 	r := rand.New(rand.NewPCG(2, 5))
 	taken := map[Format]int{}
-	for range 60000 {
+	for range 20000 {
 		period := 1 + r.IntN(40)
 		word := make([]byte, 600)
 		for i := range word {
@@ -172,8 +172,8 @@ func TestPlainWordsPass(t *testing.T) {
 	for _, n := range taken {
 		total += n
 	}
-	if total > 30 {
-		t.Errorf("of 60000 were taken for packed: %v", taken)
+	if total > 10 {
+		t.Errorf("of 20000 were taken for packed: %v", taken)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestPlainWordsPass(t *testing.T) {
 func TestRandomDataPasses(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 5))
 	taken := 0
-	for range 100000 {
+	for range 25000 {
 		data := make([]byte, 200)
 		for i := range data {
 			data[i] = byte(r.Uint32())
@@ -190,8 +190,8 @@ func TestRandomDataPasses(t *testing.T) {
 			taken++
 		}
 	}
-	if taken > 60 { // a UTF-16 mark in 32768, "pack" in 32768, a zlib header that goes on well
-		t.Errorf("%d of 100000 were taken for packed", taken)
+	if taken > 15 { // a UTF-16 mark in 32768, "pack" in 32768, a zlib header that goes on well
+		t.Errorf("%d of 25000 were taken for packed", taken)
 	}
 }
 

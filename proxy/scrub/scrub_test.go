@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 
@@ -261,6 +262,28 @@ func TestAnEventLeavesWhenItArrives(t *testing.T) {
 			t.Fatalf("event %d: got %q, %v", i, buf[:n], err)
 		}
 	}
+}
+
+// All exchanges of a session share one set, and what it keeps for the next one.
+func TestExchangesShareASet(t *testing.T) {
+	set := NewSet([]Credential{{Secret: []byte(longSecret)}, {Secret: []byte(shortSecret)}})
+	var group sync.WaitGroup
+	for n := range 8 {
+		group.Go(func() {
+			for i := range 20 {
+				before := strings.Repeat(fmt.Sprintf(`{"exchange":"%d of %d"},`, i, n), 1+i*100)
+				form := url.QueryEscape(longSecret)
+				r := set.Reader(io.NopCloser(strings.NewReader(before + form + before + shortSecret)))
+				out, err := io.ReadAll(r)
+				want := before + strings.Repeat("*", len(form)) + before + strings.Repeat("*", len(shortSecret))
+				if err != nil || string(out) != want || r.Hits() != 2 {
+					t.Errorf("%d of %d: %d bytes, want %d; %d hits, %v", i, n, len(out), len(want), r.Hits(), err)
+				}
+				_ = r.Close()
+			}
+		})
+	}
+	group.Wait()
 }
 
 func TestRandomDataIsLeftAlone(t *testing.T) {
