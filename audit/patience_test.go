@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // patience is how long tests wait, and the logs in them for other processes: a process that is alone needs
 // milliseconds of it, one beside others on a busy machine may need many seconds.
-const patience = 5 * time.Minute
+var patience = must.Patience(5 * time.Minute)
 
 func TestMain(m *testing.M) {
 	chain.BusyTimeout, settleTimeout = patience, patience

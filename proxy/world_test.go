@@ -80,7 +80,7 @@ const (
 )
 
 // testPatience is as long as only a defect takes, on a busy machine too.
-const testPatience = 5 * time.Minute
+var testPatience = must.Patience(5 * time.Minute)
 
 // world is a plane in front of a scripted origin, and a client behind it.
 type world struct {

@@ -24,7 +24,7 @@ import (
 )
 
 // patience bounds what a test waits for on a busy machine.
-const patience = 3 * time.Minute
+var patience = must.Patience(3 * time.Minute)
 
 // session is a stand-in for a session's API, and the commands for it.
 type session struct {

@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -25,7 +26,7 @@ import (
 const keyringWaitEnv = "AILERON_TEST_KEYRING_WAIT"
 
 // patience is as long as only a defect takes, on a busy machine too.
-const patience = 5 * time.Minute
+var patience = must.Patience(5 * time.Minute)
 
 // endAtOnce is for the environment of aileron as a process of its own: a program that is built with -race sleeps for a
 // second before it ends, unless it is asked not to.

@@ -27,7 +27,7 @@ func (c *testCase) waitAll(what string, group *sync.WaitGroup) {
 }
 
 // caseLimit is more than any case takes: each wait in it is bounded by less.
-const caseLimit = 4 * patience
+var caseLimit = 4 * patience
 
 // limited runs a case, and fails the test when it hangs in spite of the bounds
 // of its waits, with its name and what everything waits for. What hangs is left

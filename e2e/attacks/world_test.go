@@ -26,7 +26,7 @@ import (
 )
 
 // patience is for what must come: only a defect takes so long.
-const patience = harness.Patience
+var patience = harness.Patience
 
 // subject is a proxy under attack: the plane, or the naive one that the
 // harness is tried on.

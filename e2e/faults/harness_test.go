@@ -34,9 +34,9 @@ const (
 	secret     = "ghp-stand/in+SECRET0123456789abcdefXYZ"
 	passphrase = "correct horse battery"
 	echoFQN    = "github://aileron-tests/aileron-connector-echo"
-
-	patience = harness.Patience
 )
+
+var patience = harness.Patience
 
 // engines runs a test on each engine. Those that break the engine itself do
 // not come through here.

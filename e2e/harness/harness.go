@@ -252,7 +252,7 @@ func PodmanConf() string {
 // Patience is as long as only a defect takes: what a quiet machine does in a
 // second takes half a minute where twenty others want its processors. Nothing
 // is judged by it but that it did not end.
-const Patience = 10 * time.Minute
+var Patience = must.Patience(10 * time.Minute)
 
 // WaitFor waits until done, for as long as only a defect takes.
 func WaitFor(t testing.TB, what string, done func() bool) {

@@ -10,6 +10,7 @@ package must
 import (
 	"os"
 	"testing"
+	"time"
 )
 
 // Do ends the test if there is an error.
@@ -27,6 +28,18 @@ func Get[T any](value T, err error) func(testing.TB) T {
 		Do(t, err)
 		return value
 	}
+}
+
+// PatienceEnv is set to a shorter wait than the tests' own where a test is expected to fail: no load is meant to be
+// survived then.
+const PatienceEnv = "AILERON_TEST_PATIENCE"
+
+// Patience returns how long a test waits for what only a defect keeps from coming: d, or less if [PatienceEnv] is less.
+func Patience(d time.Duration) time.Duration {
+	if short, err := time.ParseDuration(os.Getenv(PatienceEnv)); err == nil {
+		return min(d, short)
+	}
+	return d
 }
 
 // ShortDir returns a directory that is removed when the test ends. Its path is short: that of a socket is bounded.

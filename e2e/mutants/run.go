@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // verdict is what became of a mutant.
@@ -60,6 +61,9 @@ func (r runner) try(ctx context.Context, m mutant) (verdict, string, error) {
 	return v, why, errors.Join(ctx.Err(), undo())
 }
 
+// patience is how long a test waits for what the edit may have taken away.
+const patience = time.Minute
+
 // test runs go test and judges what it prints.
 func (r runner) test(ctx context.Context, pkg, run string) (verdict, string) {
 	within, cancel := context.WithTimeout(ctx, r.bound)
@@ -71,6 +75,7 @@ func (r runner) test(ctx context.Context, pkg, run string) (verdict, string) {
 	}, r.flags, []string{pkg})
 	cmd := exec.CommandContext(within, args[0], args[1:]...)
 	cmd.Dir, cmd.Env = r.root, append(alone(os.Environ()), r.env...)
+	cmd.Env = append(cmd.Env, must.PatienceEnv+"="+patience.String())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 10 * time.Second

@@ -24,7 +24,7 @@ import (
 )
 
 // patience is as long as only a defect takes, on a busy machine too.
-const patience = 5 * time.Minute
+var patience = must.Patience(5 * time.Minute)
 
 // TestMain is also the client of TestAProcessOfAContainerIsNotAttached.
 func TestMain(m *testing.M) {

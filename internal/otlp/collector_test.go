@@ -24,7 +24,7 @@ import (
 
 // patience is how long a test waits for a collector that responds. A busy machine may take more time than the end of a
 // session has for it.
-const patience = 5 * time.Minute
+var patience = must.Patience(5 * time.Minute)
 
 // collector is a stand-in for a collector that parses what it gets with the official protobufs.
 type collector struct {

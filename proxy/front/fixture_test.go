@@ -22,7 +22,7 @@ import (
 const testToken = "session-token-of-the-test"
 
 // testPatience is as long as only a defect takes, on a busy machine too.
-const testPatience = 5 * time.Minute
+var testPatience = must.Patience(5 * time.Minute)
 
 // rows is an audit log in memory.
 type rows struct {

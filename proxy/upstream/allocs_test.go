@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // answering is a host in clear that answers whatever it reads with a fixed
@@ -19,7 +21,7 @@ import (
 func answering(t testing.TB, response string) netip.AddrPort {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Do(t, err)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -59,7 +61,7 @@ func pooledRoundTrip(t testing.TB) (func(), *callCounter) {
 	t.Helper()
 	at := answering(t, smallResponse)
 	u, err := New(Options{})
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(u.Close)
 	calls := &callCounter{}
 	u.pool(Key{}).h1.dial = func(context.Context, string) (*countedConn, error) {

@@ -10,13 +10,15 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestOneStrongChainIsEnough(t *testing.T) {
 	p256, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	must.Do(t, err)
 	rsa1024, err := rsa.GenerateKey(rand.Reader, 1024)
-	must(t, err)
+	must.Do(t, err)
 	strong := &x509.Certificate{PublicKey: p256.Public(), SignatureAlgorithm: x509.ECDSAWithSHA256}
 	weak := &x509.Certificate{PublicKey: rsa1024.Public(), SignatureAlgorithm: x509.SHA256WithRSA}
 	for name, c := range map[string]struct {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // inPieces is a source that returns one piece a read.
@@ -145,7 +147,7 @@ func TestTheFirstChunkOfABodyCanBeAwaited(t *testing.T) {
 			})
 			defer u.Close()
 			res, err := u.RoundTrip(clearRequest(t.Context(), nil), Route{})
-			must(t, err)
+			must.Do(t, err)
 			body := res.Body.(*h1Body)
 			for i, piece := range c.pieces {
 				if body.Buffered() != 0 || body.WaitData(time.Now().Add(time.Second)) {

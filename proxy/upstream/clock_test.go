@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // setWall returns t as if the wall clock had been set by d since, and the
@@ -23,13 +25,13 @@ func TestAConnectionThatWasSuspendedIsNotUsedAgain(t *testing.T) {
 		t.Fatalf("the times of this test are not what it needs: %v, %v", time.Since(at), time.Since(at.Round(0)))
 	}
 	u, err := New(Options{Idle: time.Minute})
-	must(t, err)
+	must.Do(t, err)
 	defer u.Close()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Do(t, err)
 	defer listener.Close()
 	raw, err := net.Dial("tcp", listener.Addr().String())
-	must(t, err)
+	must.Do(t, err)
 	c := u.pool(u.Key("bearer", "", "secret")).h1.newConn("key", raw, &countedConn{Conn: raw})
 	defer c.close()
 	for name, at := range map[string]struct {

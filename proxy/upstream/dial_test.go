@@ -3,6 +3,8 @@ package upstream
 import (
 	"errors"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // Two checks stand one behind the other, so each is tried by itself: with both
@@ -10,7 +12,7 @@ import (
 
 func TestTheAddressThatWasResolvedIsChecked(t *testing.T) {
 	u, err := New(Options{})
-	must(t, err)
+	must.Do(t, err)
 	for host, class := range map[string]string{
 		"127.0.0.1": "loopback", "10.1.2.3": "private", "169.254.169.254": "metadata",
 		"::1": "loopback", "::ffff:10.0.0.1": "private", "fd00:ec2::254": "metadata",
@@ -28,7 +30,7 @@ func TestTheAddressThatWasResolvedIsChecked(t *testing.T) {
 
 func TestTheAddressThatIsDialledIsChecked(t *testing.T) {
 	u, err := New(Options{})
-	must(t, err)
+	must.Do(t, err)
 	for _, at := range []string{
 		"127.0.0.1:443", "10.1.2.3:443", "[::1]:443", "[::ffff:169.254.169.254]:443", "[fe80::1%lo]:443", "nonsense",
 	} {
@@ -44,7 +46,7 @@ func TestTheAddressThatIsDialledIsChecked(t *testing.T) {
 
 func TestAPrivateAddressIsNeverDialled(t *testing.T) {
 	u, err := New(Options{})
-	must(t, err)
+	must.Do(t, err)
 	for _, at := range []string{"127.0.0.1:443", "169.254.169.254:80", "[::1]:443"} {
 		_, err := u.Dial(t.Context(), at)
 		var e *Error

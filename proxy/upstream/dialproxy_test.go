@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // companyProxy is a proxy whose connections a test serves as it likes.
@@ -68,7 +70,7 @@ func (p *companyProxy) requests() []string {
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Do(t, err)
 	return l
 }
 
@@ -105,7 +107,7 @@ func TestARefusalOfTheProxyIsNamed(t *testing.T) {
 	} {
 		p := newCompanyProxy(t, "http", listen(t), connectServer(response, ""))
 		u, err := New(Options{Proxy: p.url})
-		must(t, err)
+		must.Do(t, err)
 		_, _, err = roundTrip(u, newRequest(t, "POST", "/", strings.NewReader("x")), Route{Idempotent: true})
 		var e *Error
 		if !errors.As(err, &e) || e.Kind != want.Kind || e.Detail != want.Detail || e.Sent ||
@@ -121,9 +123,9 @@ func TestARefusalOfTheProxyIsNamed(t *testing.T) {
 
 func TestAProxyThatIsGoneIsNamed(t *testing.T) {
 	l := listen(t)
-	must(t, l.Close())
+	must.Do(t, l.Close())
 	u, err := New(Options{Proxy: &url.URL{Scheme: "http", Host: l.Addr().String()}, UnusedProxy: "HTTPS_PROXY"})
-	must(t, err)
+	must.Do(t, err)
 	_, err = u.Dial(t.Context(), originHost)
 	var e *Error
 	if !errors.As(err, &e) || e.Kind != ProxyFailed || !strings.Contains(e.Detail, "cannot be reached") || e.Unused != "" {
@@ -245,7 +247,7 @@ func TestATunnelThroughSOCKS(t *testing.T) {
 func TestHostsThatAreReachedWithoutTheProxy(t *testing.T) {
 	p := newCompanyProxy(t, "http", listen(t), connectServer("HTTP/1.1 403 No\r\n\r\n", ""))
 	u, err := New(Options{Proxy: p.url, NoProxy: []string{".corp.test", "git.example", "10.0.0.0/8", "alt.example:8443"}})
-	must(t, err)
+	must.Do(t, err)
 	for hostport, proxied := range map[string]bool{
 		"a.corp.test:443": false, "corp.test:443": true, "git.example:443": false, "x.git.example:443": false,
 		"mygit.example:443": true, "10.1.2.3:443": false, "11.1.2.3:443": true, "alt.example:8443": false,
@@ -263,7 +265,7 @@ func TestHostsThatAreReachedWithoutTheProxy(t *testing.T) {
 // A network that lets hosts be reached through its proxy alone fails in these ways.
 func TestAProxyThatIsNotUsedIsNamed(t *testing.T) {
 	u, err := New(Options{UnusedProxy: "HTTPS_PROXY"})
-	must(t, err)
+	must.Do(t, err)
 	for cause, want := range map[error]string{
 		&net.DNSError{IsNotFound: true}:                         "HTTPS_PROXY",
 		&net.DNSError{IsTemporary: true}:                        "HTTPS_PROXY",

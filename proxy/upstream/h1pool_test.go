@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 const okResponse = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -153,7 +155,7 @@ func TestWhatComesUnaskedInClearIsNoResponse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
-			must(t, err)
+			must.Do(t, err)
 			defer l.Close()
 			next, did := make(chan struct{}), make(chan struct{})
 			go func() {
@@ -186,7 +188,7 @@ func TestWhatComesUnaskedInClearIsNoResponse(t *testing.T) {
 			}()
 			at := netip.MustParseAddrPort(l.Addr().String())
 			u, err := New(Options{Resolve: map[string]netip.AddrPort{"example.com:80": at}})
-			must(t, err)
+			must.Do(t, err)
 			defer u.Close()
 			for i := range 2 {
 				status, body, err := roundTrip(u, clearRequest(t.Context(), nil), Route{Idempotent: true})
@@ -228,7 +230,7 @@ func TestARecordBehindAResponseIsNoResponse(t *testing.T) {
 	o := newOrigin(t, "http/1.1", nil)
 	cfg := o.config
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Do(t, err)
 	defer l.Close()
 	var conns atomic.Int64
 	go func() {
@@ -272,10 +274,10 @@ func TestACanceledRequestEndsItsConnection(t *testing.T) {
 	u := o.client(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	res, err := u.RoundTrip(newRequest(t, "GET", "/", nil).WithContext(ctx), Route{})
-	must(t, err)
+	must.Do(t, err)
 	defer res.Body.Close()
 	_, err = io.ReadFull(res.Body, make([]byte, 4))
-	must(t, err)
+	must.Do(t, err)
 	cancel()
 	if rest, err := io.ReadAll(res.Body); err == nil {
 		t.Errorf("the body ends with %q", rest)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/budget"
 )
 
@@ -34,7 +35,7 @@ func TestOnlyAFewStreamsHaveTheLargerWindow(t *testing.T) {
 	b := budget.New(0)
 	u, err := New(Options{Memory: b, Roots: roots, Resolve: map[string]netip.AddrPort{
 		"example.com:443": netip.MustParseAddrPort(origin.Listener.Addr().String())}})
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(u.Close)
 	if got, want := b.Size(), int64(budget.Default-wideStreams*(wideWindow-streamWindow)); got != want {
 		t.Errorf("%d bytes of the budget are left, want %d", got, want)
@@ -46,7 +47,7 @@ func TestOnlyAFewStreamsHaveTheLargerWindow(t *testing.T) {
 		r := newRequest(t, http.MethodGet, "/", nil)
 		r.URL = target
 		res, err := u.send(r, p, &attempt{}, true)
-		must(t, err)
+		must.Do(t, err)
 		return res
 	}
 	awaitSent := func(stream int, least int64) {
@@ -79,12 +80,12 @@ func TestOnlyAFewStreamsHaveTheLargerWindow(t *testing.T) {
 		t.Error("a stream has no usual window when the budget is not tight any more")
 	}
 	for _, res := range unread {
-		must(t, res.Body.Close())
+		must.Do(t, res.Body.Close())
 	}
 	sent[0].Store(0)
 	again := open(0) // what was given back is there for the next one
 	awaitSent(0, wideWindow-streamWindow)
-	must(t, again.Body.Close())
+	must.Do(t, again.Body.Close())
 }
 
 // A caller may use the memory of a request for another one as soon as its response
@@ -100,19 +101,19 @@ func TestARequestIsTheCallersAgain(t *testing.T) {
 	roots.AddCert(origin.Certificate())
 	u, err := New(Options{Roots: roots, Resolve: map[string]netip.AddrPort{
 		"example.com:443": netip.MustParseAddrPort(origin.Listener.Addr().String())}})
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(u.Close)
 	for _, h2 := range []bool{false, true} {
 		r := newRequest(t, http.MethodGet, "/", nil)
 		r.URL = &url.URL{Scheme: "https", Host: "example.com:443", Path: "/"}
 		res, err := u.RoundTrip(r, Route{HTTP2: h2})
-		must(t, err)
+		must.Do(t, err)
 		if (res.ProtoMajor == 2) != h2 {
 			t.Fatalf("it is HTTP/%d", res.ProtoMajor)
 		}
 		if kept := res.Request; kept != nil && (kept == r || kept.URL == r.URL) {
 			t.Errorf("HTTP/%d: the caller's request is still referred to", res.ProtoMajor)
 		}
-		must(t, res.Body.Close())
+		must.Do(t, res.Body.Close())
 	}
 }

@@ -18,6 +18,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // A host that demands a certificate says so in TLS 1.2 during the handshake, and in TLS 1.3 when it is over for the
@@ -76,10 +78,10 @@ func TestAnAlertAfterTheRequestIsTheEndOfAConnection(t *testing.T) {
 // OpenSSL accepts such a certificate, so that the host works without aileron.
 func TestACertificateThatCannotBeParsedIsNamed(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	must.Do(t, err)
 	template := x509.Certificate{SerialNumber: big.NewInt(5), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"x"}}
 	raw, err := x509.CreateCertificate(rand.Reader, &template, &template, key.Public(), key)
-	must(t, err)
+	must.Do(t, err)
 	const serial = 15 // its place in this certificate: 30 82 LL LL 30 82 LL LL a0 03 02 01 02 02 01 05
 	if raw[serial] != 5 {
 		t.Skipf("the serial number is elsewhere: % x", raw[:serial+1])
@@ -134,7 +136,7 @@ func TestAStatusOfMoreThanThreeDigitsIsNone(t *testing.T) {
 		o := newOrigin(t, "h2", func(_ int64, c *tls.Conn) { respondWithStatus(c, status) })
 		got, _, err := roundTrip(o.client(t), newRequest(t, "GET", "/", nil), Route{HTTP2: true})
 		if want < 0 {
-			must(t, err)
+			must.Do(t, err)
 			if got != 999 {
 				t.Errorf("%s is passed on as %d", status, got)
 			}

@@ -16,10 +16,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // patience is as long as only a defect takes, on a busy machine too.
-const patience = 5 * time.Minute
+var patience = must.Patience(5 * time.Minute)
 
 // originHost is the host of every test's origin, as in a request's URL.
 const originHost = "example.com:443"
@@ -41,7 +43,7 @@ func newOrigin(t testing.TB, alpn string, serve func(n int64, c *tls.Conn)) *ori
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: certified.TLS.Certificates, NextProtos: []string{alpn}}
 	certified.Close()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", cfg)
-	must(t, err)
+	must.Do(t, err)
 	o := &origin{config: cfg, gone: make(chan struct{}, 64)}
 	o.opts.Roots = x509.NewCertPool()
 	o.opts.Roots.AddCert(certificate)
@@ -98,7 +100,7 @@ func (o *origin) client(t testing.TB, set ...func(*Options)) *Client {
 		f(&opts)
 	}
 	u, err := New(opts)
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(u.Close)
 	return u
 }
@@ -161,12 +163,5 @@ func eventually(done func() bool) bool {
 		case <-late:
 			return false
 		}
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -6,12 +6,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // An exchange that outlives its grants brings no pool back.
 func TestARetiredValueGetsNoPool(t *testing.T) {
 	u, err := New(Options{})
-	must(t, err)
+	must.Do(t, err)
 	key := u.Key("bearer", "", "secret")
 	u.Keep(key)
 	if first, second := u.pool(key), u.pool(key); first != second {
@@ -49,7 +51,7 @@ func TestTheUpstreamsEndWaitsForItsConnections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				u, err := New(Options{})
-				must(t, err)
+				must.Do(t, err)
 				key := u.Key("bearer", "", "secret")
 				u.Keep(key)
 				l := u.pool(key).h1
@@ -75,7 +77,7 @@ func TestTheUpstreamsEndWaitsForItsConnections(t *testing.T) {
 
 func TestAKeyDependsOnTheValueAlone(t *testing.T) {
 	u, err := New(Options{})
-	must(t, err)
+	must.Do(t, err)
 	keys := map[Key]string{}
 	for name, parts := range map[string][]string{
 		"plain": {"bearer", "", "old"}, "other": {"bearer", "", "new"}, "user": {"bearer", "a", "old"},

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // inMemory is a connection that reads a text and discards what is written.
@@ -117,7 +119,7 @@ func TestAResponseMeansWhatItMeansToNetHTTP(t *testing.T) {
 func FuzzResponse(f *testing.F) {
 	for _, file := range []string{"malformed", "nothttp", "valid"} {
 		text, err := readHeadsFile("testdata/" + file + ".txt")
-		must(f, err)
+		must.Do(f, err)
 		for _, head := range text {
 			f.Add(false, head+"hello")
 		}
@@ -144,9 +146,9 @@ func TestARequestHeadIsWrittenAsNetHTTPWritesIt(t *testing.T) {
 		r.Header = http.Header{"User-Agent": {"x", "y"}, "B": {" 1 ", "2"}, "A": {"a\r\nHost: evil"}, "Bad Name": {"x"},
 			"Host": {"evil"}, "Content-Length": {"7"}, "Trailer": {"x"}}
 		var want strings.Builder
-		must(t, r.Clone(t.Context()).Write(&want))
+		must.Do(t, r.Clone(t.Context()).Write(&want))
 		got, err := appendRequestHead(nil, r, r.Body != nil)
-		must(t, err)
+		must.Do(t, err)
 		head, _, _ := strings.Cut(want.String(), "\r\n\r\n")
 		if string(got) != head+"\r\n\r\n" {
 			t.Errorf("the head is %q, want %q", got, head)
@@ -263,7 +265,7 @@ func TestTheFirstBytesOfABodyCanBeAwaited(t *testing.T) {
 			})
 			defer u.Close()
 			res, err := u.RoundTrip(clearRequest(t.Context(), nil), Route{})
-			must(t, err)
+			must.Do(t, err)
 			body := res.Body.(interface {
 				WaitData(until time.Time) bool
 				Buffered() int
@@ -293,7 +295,7 @@ func TestAnAwaitedBodyEndsWithItsRequest(t *testing.T) {
 		defer u.Close()
 		ctx, cancel := context.WithCancel(t.Context())
 		res, err := u.RoundTrip(clearRequest(ctx, nil), Route{})
-		must(t, err)
+		must.Do(t, err)
 		time.AfterFunc(time.Second, cancel)
 		started := time.Now()
 		if !res.Body.(*h1Body).WaitData(started.Add(time.Hour)) || time.Since(started) != time.Second {
@@ -326,7 +328,7 @@ func TestAnAwaitedBodyDoesNotEndItsUpload(t *testing.T) {
 		})
 		defer u.Close()
 		res, err := u.RoundTrip(clearRequest(t.Context(), strings.NewReader("the end")), Route{})
-		must(t, err)
+		must.Do(t, err)
 		if res.Body.(*h1Body).WaitData(time.Now().Add(time.Second)) {
 			t.Error("a body that has not begun is there")
 		}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestAResponseHeadHasOneReading(t *testing.T) {
@@ -72,7 +74,7 @@ func TestAResponseHeadHasOneReading(t *testing.T) {
 func readHeads(t *testing.T, path string) map[string]string {
 	t.Helper()
 	heads, err := readHeadsFile(path)
-	must(t, err)
+	must.Do(t, err)
 	return heads
 }
 

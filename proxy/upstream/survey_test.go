@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/address"
 )
 
@@ -47,7 +48,7 @@ func TestASurveyShowsWhatANetworkDoes(t *testing.T) {
 func surveyed(t *testing.T, s Survey, opts Options) *Client {
 	t.Helper()
 	u, err := New(opts)
-	must(t, err)
+	must.Do(t, err)
 	u.surveys.last, u.surveys.at = s, time.Now()
 	return u
 }
@@ -102,7 +103,7 @@ func TestARangeIsOfferedWhereAllNamesLeadThere(t *testing.T) {
 // A range that the user allows has no address of this machine in it.
 func TestAnAddressOfThisMachineIsNotReachedByARange(t *testing.T) {
 	own, err := net.InterfaceAddrs()
-	must(t, err)
+	must.Do(t, err)
 	for _, a := range own {
 		at, _ := netip.AddrFromSlice(a.(*net.IPNet).IP)
 		at = at.Unmap()

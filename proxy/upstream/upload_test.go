@@ -13,6 +13,8 @@ import (
 	"testing/iotest"
 	"testing/synctest"
 	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // pipeClient returns a client whose connections in clear are pipes, each served by
@@ -20,7 +22,7 @@ import (
 func pipeClient(t *testing.T, serve func(net.Conn)) *Client {
 	t.Helper()
 	u, err := New(Options{ResponseHeader: time.Minute})
-	must(t, err)
+	must.Do(t, err)
 	u.pool(Key{}).h1.dial = func(context.Context, string) (*countedConn, error) {
 		ours, theirs := net.Pipe()
 		go func() { defer theirs.Close(); serve(theirs) }()

@@ -18,7 +18,7 @@ import (
 )
 
 // patience is as long as only a defect takes, on a busy machine too.
-const patience = 5 * time.Minute
+var patience = must.Patience(5 * time.Minute)
 
 // recorder sends empty responses, and records what was rejected.
 type recorder struct {

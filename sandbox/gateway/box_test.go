@@ -24,7 +24,7 @@ import (
 )
 
 // patience bounds every wait. No test judges how long something took.
-const patience = harness.Patience
+var patience = harness.Patience
 
 // inside is the variable that is set where this test binary runs in a namespace
 // of its own. Its value is the path of the gateway's binary.

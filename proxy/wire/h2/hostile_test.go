@@ -18,7 +18,7 @@ import (
 )
 
 // patience is as long as only a defect takes, on a busy machine too.
-const patience = 5 * time.Minute
+var patience = must.Patience(5 * time.Minute)
 
 // unhurried makes the connections of a test take nothing for stalled: on a busy machine,
 // a write to a client that reads, and the end of a stream, may take long.
