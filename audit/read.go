@@ -50,7 +50,8 @@ func (l *Log) Find(ctx context.Context, prefix string, limit int) ([]Row, error)
 // of it than it counts. Several goroutines read a long log, each a part of it.
 func (l *Log) Groups(ctx context.Context, filter Filter, by GroupBy) ([]Group, error) {
 	l.flush(ctx)
-	return l.db.Group(ctx, filter, by)
+	groups, _, err := l.db.Group(ctx, filter, by)
+	return groups, err
 }
 
 // SessionStart returns the row of session.started of a session. The error is [ErrNotFound] if the log has none. It
@@ -77,56 +78,60 @@ type Summary struct {
 	Spilled int   `json:"spilled_rows"`     // rows of journals that the log does not have yet
 }
 
-// Summarize counts the selected rows. The outcome of a selected intent is looked for in the whole log, if its session
-// has not ended.
-func (l *Log) Summarize(ctx context.Context, filter Filter) (Summary, error) {
-	groups, err := l.Groups(ctx, filter, GroupBy{Intents: true})
-	if err != nil {
-		return Summary{}, err
-	}
-	return l.SummaryOf(ctx, filter, groups)
-}
-
-// SummaryOf is Summarize for the groups of the selected rows, intents included.
-func (l *Log) SummaryOf(ctx context.Context, filter Filter, groups []Group) (Summary, error) {
+// Summarize counts the selected rows, and returns their groups, intents included. The outcome of a selected intent is
+// looked for in the whole log, if its session has not ended.
+func (l *Log) Summarize(ctx context.Context, filter Filter) (Summary, []Group, error) {
 	s := Summary{Events: map[string]int64{}, Decisions: map[string]int64{}, Reasons: map[string]int64{}}
+	groups, err := l.countOpen(ctx, filter, &s)
+	if err != nil {
+		return s, nil, err
+	}
 	for _, g := range groups {
 		s.add(g)
 	}
 	s.Unknown = s.Events[string(EventProxyUnknown)]
-	if err := l.countOpen(ctx, filter, groups, &s); err != nil {
-		return s, err
-	}
 	spills, err := Spills(l.path)
 	for _, spill := range spills {
 		if filter.Session == "" || filter.Session == spill.Session {
 			s.Spilled += len(spill.Rows)
 		}
 	}
-	return s, err
+	return s, groups, err
 }
 
-// countOpen counts the selected intents without an outcome. Only sessions that have not ended have any.
-func (l *Log) countOpen(ctx context.Context, filter Filter, groups []Group, s *Summary) error {
+// countOpen counts the selected intents without an outcome, and returns the groups of the selected rows. Only sessions
+// that have not ended have such intents.
+func (l *Log) countOpen(ctx context.Context, filter Filter, s *Summary) ([]Group, error) {
 	ended, err := l.Groups(ctx, Filter{Event: EventSessionEnded, Session: filter.Session, Sessions: filter.Sessions},
 		GroupBy{})
 	if err != nil {
-		return err
+		return nil, err
 	}
+	by := GroupBy{Intents: true}
 	isEnded, going := map[string]bool{}, map[string]bool{}
 	for _, g := range ended {
 		isEnded[g.Session] = true
+	}
+	if filter.SelectsOutcomes() {
+		by.Ended = isEnded
+	}
+	groups, open, err := l.db.Group(ctx, filter, by)
+	if err != nil {
+		return nil, err
+	}
+	if open != nil && open.Full == 0 {
+		s.Open = min(len(open.Seqs), chain.MaxOpen)
+		return groups, nil
 	}
 	for _, g := range groups {
 		if g.Event == EventProxyStarted && !isEnded[g.Session] {
 			going[g.Session] = true
 		}
 	}
-	if len(going) == 0 {
-		return nil
+	if len(going) > 0 {
+		s.Open, err = l.openOf(ctx, filter, slices.Sorted(maps.Keys(going)))
 	}
-	s.Open, err = l.openOf(ctx, filter, slices.Sorted(maps.Keys(going)))
-	return err
+	return groups, err
 }
 
 // openOf returns the number of the selected intents of sessions without an outcome. The rows of a request are of one

@@ -25,11 +25,8 @@ type Record struct {
 
 // Summarize reads the selected rows once.
 func Summarize(ctx context.Context, l *audit.Log, filter audit.Filter) (s Summary, err error) {
-	groups, err := l.Groups(ctx, filter, audit.GroupBy{Intents: true})
-	if err != nil {
-		return s, err
-	}
-	if s.Summary, err = l.SummaryOf(ctx, filter, groups); err != nil {
+	var groups []audit.Group
+	if s.Summary, groups, err = l.Summarize(ctx, filter); err != nil {
 		return s, err
 	}
 	agents := Agents{Open: func() (*audit.Log, error) { return l, nil }}

@@ -71,6 +71,13 @@ func (f Filter) Terms() (string, []any) {
 	return strings.Join(terms, " AND "), args
 }
 
+// SelectsOutcomes reports whether each outcome of a selected intent is selected too: both have these columns, but for
+// those that an intent, or an outcome, need not have.
+func (f Filter) SelectsOutcomes() bool {
+	return f.Event == "" && f.Decision == "" && f.Reason == "" && f.Binding == "" && f.Until.IsZero() && f.Limit == 0 &&
+		!f.NoIntents
+}
+
 // idSlack is how far the ts of a row may be before the time of its id, or out of the order of seq.
 const idSlack = 10 * time.Second
 

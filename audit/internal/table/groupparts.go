@@ -11,23 +11,26 @@ import (
 )
 
 // Group counts the selected rows, in the order in which their columns first occur. It reads each row once, and no more
-// of it than it counts. Several goroutines read a long log, each a part of it.
-func (d *Database) Group(ctx context.Context, filter Filter, by GroupBy) ([]Group, error) {
+// of it than it counts. Several goroutines read a long log, each a part of it. With by.Ended, it returns the intents
+// without an outcome too.
+func (d *Database) Group(ctx context.Context, filter Filter, by GroupBy) ([]Group, *chain.OpenIntents, error) {
 	filter, err := d.bounded(ctx, filter)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	filter.NoIntents = !by.Intents
 	n := min(int64(runtime.GOMAXPROCS(0)), maxParts, (filter.ThroughSeq-filter.AfterSeq)/minPart)
 	return d.GroupParts(ctx, Split(filter, n), by)
 }
 
-// GroupParts counts what each filter selects.
-func (d *Database) GroupParts(ctx context.Context, filters []Filter, by GroupBy) ([]Group, error) {
+// GroupParts is Group for the parts that the filters select.
+func (d *Database) GroupParts(ctx context.Context, filters []Filter, by GroupBy) (
+	[]Group, *chain.OpenIntents, error,
+) {
 	parts := make([]part, len(filters))
 	var reading sync.WaitGroup
 	for i, filter := range filters { // one may see newer rows than another: but rows do not change, and it has a bound
-		parts[i].grouping = newGrouping(by)
+		parts[i].grouping = newGrouping(by, i)
 		reading.Go(func() { parts[i].read(ctx, d, filter) })
 	}
 	reading.Wait()
@@ -53,20 +56,20 @@ func (p *part) read(ctx context.Context, d *Database, filter Filter) {
 	p.missing = s.missing
 }
 
-// joined returns the groups of all parts.
-func (d *Database) joined(ctx context.Context, parts []part) ([]Group, error) {
+// joined returns the groups of all parts, and the intents without an outcome.
+func (d *Database) joined(ctx context.Context, parts []part) ([]Group, *chain.OpenIntents, error) {
 	var missing []int64
 	all := parts[0].grouping
 	for i, p := range parts {
 		if p.err != nil {
-			return nil, p.err
+			return nil, nil, p.err
 		}
 		if missing = append(missing, p.missing...); i > 0 {
 			all.join(p.grouping)
 		}
 	}
 	d.indexMissing(ctx, missing)
-	return all.result(), nil
+	return all.result(), all.open, nil
 }
 
 // bounded returns the filter with the number of the last row, and with that of the oldest in place of a limit of the
@@ -107,8 +110,15 @@ func Split(filter Filter, n int64) (parts []Filter) {
 	return parts
 }
 
-func newGrouping(by GroupBy) *grouping {
-	c := &grouping{hosts: by.Hosts, most: cmp.Or(by.Most, maxGroups), groups: map[string]*group{}}
+// newGrouping returns what counts a part of the log.
+func newGrouping(by GroupBy, part int) *grouping {
+	c := &grouping{hosts: by.Hosts, most: cmp.Or(by.Most, maxGroups), groups: map[string]*group{}, ended: by.Ended}
+	switch {
+	case by.Ended != nil && part == 0:
+		c.open = chain.NewOpenIntents(chain.MaxOpen)
+	case by.Ended != nil:
+		c.open = chain.OpenIntentsBehind(chain.MaxOpen)
+	}
 	for _, begin := range by.Periods {
 		c.periods = append(c.periods, begin.UTC().Format(chain.TimeFormat))
 	}
@@ -133,6 +143,9 @@ func (c *grouping) join(next *grouping) {
 		known.Counted += from.Counted
 		known.Redactions += from.Redactions
 		known.within(string(from.first), string(from.last))
+	}
+	if c.open != nil {
+		c.open.Join(next.open)
 	}
 }
 

@@ -3,6 +3,7 @@ package table
 import (
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"sort"
 	"strings"
 	"time"
@@ -33,6 +34,9 @@ type GroupBy struct {
 	Intents bool        // intents are counted too, and not only what came of them
 	Periods []time.Time // if any, groups have a period: the beginnings of these, in order
 
+	// Ended, if not nil, are the sessions whose intents have outcomes: those of others without one are counted too.
+	Ended map[string]bool
+
 	Most int // in place of maxGroups, if it is not 0
 }
 
@@ -42,14 +46,18 @@ const maxGroups = 1 << 16
 // OtherHosts is the Host of a Group of the hosts that are too many to be counted one by one.
 const OtherHosts = "others"
 
-// groupColumns are the columns that grouping.add reads. Only a denial's fields may have a number of requests. The host
-// follows, if groups have one.
-const groupColumns = `ts, redactions, CASE decision WHEN 'rejected' THEN fields ELSE '' END, ` +
-	`session_id, binding, connector_fqn, tool, operation, reason, event, decision`
+// groupColumns are the columns that grouping.add reads, with the fields in place of %s, and the host at the end if
+// groups have one. Only a denial's fields may have a number of requests.
+const (
+	groupColumns = `seq, ts, redactions, %s, ` +
+		`session_id, binding, connector_fqn, tool, operation, reason, event, decision`
+	deniedFields = `CASE decision WHEN 'rejected' THEN fields ELSE '' END`
+)
 
 // Positions in groupColumns.
 const (
-	groupTS = iota
+	groupSeq = iota
+	groupTS
 	groupRedactions
 	groupFields
 	groupNames // the first of those that rows of a group have in common
@@ -77,20 +85,29 @@ type grouping struct {
 	key     []byte            // of a row
 	order   []*group
 	most    int // groups, if they have hosts
+
+	ended map[string]bool
+	open  *chain.OpenIntents // of other sessions than these; nil: they are not counted
 }
 
 type group struct {
 	Group
 	key         string
 	first, last []byte // as rows have them
+	going       bool   // its rows are passed to grouping.open
 }
 
 // columns returns the columns that add reads.
 func (c *grouping) columns() string {
-	if c.hosts {
-		return groupColumns + ", host"
+	fields := deniedFields
+	if c.open != nil {
+		fields = "fields"
 	}
-	return groupColumns
+	columns := fmt.Sprintf(groupColumns, fields)
+	if c.hosts {
+		columns += ", host"
+	}
+	return columns
 }
 
 // names returns the number of columns that rows of a group have in common.
@@ -128,6 +145,10 @@ func (c *grouping) add(row *Statement) error {
 		g.Counted += n
 	}
 	g.within(ts, ts)
+	if g.going {
+		seq, _ := row.Number(groupSeq)
+		c.open.Add(seq, g.Event, requestOf(row.text(groupFields)))
+	}
 	return nil
 }
 
@@ -161,6 +182,7 @@ func (c *grouping) newGroup(row *Statement) *group {
 	g := &group{key: string(c.key), Group: Group{Session: name(groupSession), Binding: name(groupBinding),
 		Connector: name(groupConnector), Tool: name(groupTool), Operation: name(groupOperation), Reason: name(groupReason),
 		Event: chain.Event(name(groupEvent)), Decision: chain.Decision(name(groupDecision)), Period: c.period}}
+	g.going = c.open != nil && !c.ended[g.Session]
 	if c.hosts {
 		g.Host = name(groupHost)
 	}

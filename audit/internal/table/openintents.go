@@ -46,11 +46,15 @@ func addIntent(o *chain.OpenIntents, row *Statement, until, binding string) {
 		(until != "" && row.text(1) >= until || binding != "" && row.text(4) != binding) {
 		return
 	}
-	request, plain := chain.PlainRequestID(fields)
-	if !plain {
-		request = (&chain.RowText{Strange: true, Fields: fields}).RequestID()
+	o.Add(seq, event, requestOf(fields))
+}
+
+// requestOf returns the request_id of a row's fields, "" if there is none.
+func requestOf(fields string) string {
+	if request, plain := chain.PlainRequestID(fields); plain {
+		return request
 	}
-	o.Add(seq, event, request)
+	return (&chain.RowText{Strange: true, Fields: fields}).RequestID()
 }
 
 // Going returns the sessions that had not ended at the end of what a filter selects, with the numbers of their first
