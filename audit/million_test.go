@@ -115,6 +115,10 @@ func benchmarkReaders(b *testing.B, l *Log, n int) {
 		_, err := l.Groups(b.Context(), Filter{}, GroupBy{Hosts: true})
 		return err
 	})
+	measure(b, "summary", func() error {
+		_, _, err := l.Summarize(b.Context(), Filter{})
+		return err
+	})
 	measure(b, "open-intents", func() error {
 		_, err := l.OpenIntents(b.Context(), some.SessionID)
 		return err
