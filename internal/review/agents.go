@@ -38,6 +38,17 @@ func (a *Agents) Of(ctx context.Context, r audit.Row) string {
 	return agent
 }
 
+// Load looks for the agents of all sessions at once.
+func (a *Agents) Load(ctx context.Context, l *audit.Log) error {
+	return l.Each(ctx, audit.Filter{Event: audit.EventSessionStarted}, func(r audit.Row) error {
+		if _, known := a.known[r.SessionID]; !known {
+			agent, _ := agentOf(r)
+			a.remember(r.SessionID, agent)
+		}
+		return nil
+	})
+}
+
 // find looks up the agent of a session in the log.
 func (a *Agents) find(ctx context.Context, session string) (string, error) {
 	l, err := a.Open()

@@ -30,9 +30,28 @@ func Summarize(ctx context.Context, l *audit.Log, filter audit.Filter) (s Summar
 		return s, err
 	}
 	agents := Agents{Open: func() (*audit.Log, error) { return l, nil }}
+	if sessionsOf(groups, manySessions) == manySessions {
+		if err := agents.Load(ctx, l); err != nil {
+			return s, err
+		}
+	}
 	s.Uses = append([]Use{}, Uses(ctx, groups, &agents)...) // [] and not null
 	s.Record, err = checkRecord(ctx, l)
 	return s, err
+}
+
+// manySessions are so many that their agents are looked for at once.
+const manySessions = 16
+
+// sessionsOf returns the number of the sessions of groups, most at most.
+func sessionsOf(groups []audit.Group, most int) int {
+	sessions := map[string]bool{}
+	for _, g := range groups {
+		if sessions[g.Session] = true; len(sessions) == most {
+			break
+		}
+	}
+	return len(sessions)
 }
 
 // maxChecked is how many rows a summary verifies: about two seconds of work.

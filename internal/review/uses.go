@@ -150,8 +150,13 @@ func (u *Use) sort() {
 
 // addName adds a name to those that are known, unless it is one of them or empty.
 func addName(names []string, name string) []string {
-	if name == "" || slices.Contains(names, name) {
+	if name == "" {
 		return names
+	}
+	for i := len(names) - 1; i >= 0; i-- { // groups of a session are near each other, and there may be many sessions
+		if names[i] == name {
+			return names
+		}
 	}
 	return append(names, name)
 }
