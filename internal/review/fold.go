@@ -56,7 +56,7 @@ func (f *Fold) Add(r audit.Row) error {
 }
 
 // flushEvery is how often tail -f prints what came. The columns of what came together are aligned.
-const flushEvery = 100 * time.Millisecond
+const flushEvery = 50 * time.Millisecond
 
 // Watch shows what waits, and flushes, until the function that it returns is called.
 func (f *Fold) Watch(ctx context.Context) (stop func()) {

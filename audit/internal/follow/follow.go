@@ -15,8 +15,20 @@ import (
 	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
-// followEvery is the interval at which Follow polls.
-const followEvery = 100 * time.Millisecond
+// Follow polls every followSoon after it has found rows, because more are likely to come, and less often with each time
+// that it finds none, down to once in followEvery.
+const (
+	followSoon  = 20 * time.Millisecond
+	followEvery = 100 * time.Millisecond
+)
+
+// nextPoll returns when to poll again, after it was found whether there are new rows.
+func nextPoll(every time.Duration, found bool) time.Duration {
+	if found {
+		return followSoon
+	}
+	return min(2*every, followEvery)
+}
 
 // followSettle is the interval at which Follow looks for journals of sessions that are gone. Those of running sessions
 // are folded without it.
@@ -49,9 +61,15 @@ func Follow(ctx context.Context, from Source, show func(chain.Row) error, notice
 	}
 	f := follower{Source: from, show: show, notice: notice}
 	defer f.close()
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
-	for {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for every := followEvery; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		before := f.cursor
 		err := f.poll(ctx)
 		var failed showError
 		switch {
@@ -65,11 +83,8 @@ func Follow(ctx context.Context, from Source, show func(chain.Row) error, notice
 			f.close() // a new connection may be able to read it
 			f.notify(Notice{"audit.db cannot be read: trying again", err})
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+		every = nextPoll(every, f.cursor != before)
+		timer.Reset(every)
 	}
 }
 
