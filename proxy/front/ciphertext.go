@@ -29,8 +29,9 @@ type ciphertext struct {
 	tunnel      *tunnel
 	ahead       ahead
 	established bool
-	came        int // bytes since the last plain text
-	whole       int // of them, those of records that have ended
+	came        int   // bytes since the last plain text
+	whole       int   // of them, those of records that have ended
+	cut         error // of the write that failed
 
 	head [5]byte // of the current record
 	n    int     // how much of it has come, its head included
@@ -48,6 +49,17 @@ func (c *ciphertext) Read(p []byte) (int, error) {
 	c.came += n
 	c.follow(p[:n])
 	return n, err
+}
+
+// Write implements net.Conn. Nothing follows a write that failed: it may have sent a part of a record, which the alert
+// that crypto/tls sends at the end would complete. The client would see a bad record MAC instead of a connection that
+// was cut. crypto/tls writes from one goroutine at a time.
+func (c *ciphertext) Write(p []byte) (n int, err error) {
+	if c.cut != nil {
+		return 0, c.cut
+	}
+	n, c.cut = c.prefixedConn.Write(p)
+	return n, c.cut
 }
 
 // Close implements net.Conn.

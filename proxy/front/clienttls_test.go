@@ -5,6 +5,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -135,4 +138,41 @@ func TestTheEndOfASessionEndsHandshakes(t *testing.T) {
 		must.Get(io.WriteString(s.connect("api.good.example:443"), sent))(t)
 	}
 	s.end()
+}
+
+// cutConn fails one write before its last bytes, as a deadline does while a client does not read.
+type cutConn struct {
+	net.Conn
+	cutNext bool
+}
+
+func (c *cutConn) Write(p []byte) (int, error) {
+	if !c.cutNext {
+		return c.Conn.Write(p)
+	}
+	c.cutNext = false
+	n, _ := c.Conn.Write(p[:len(p)-9])
+	return n, os.ErrDeadlineExceeded
+}
+
+// A client whose connection is cut in a record sees an end, not a record that was tampered with.
+func TestACutRecordIsNotCompletedByAnAlert(t *testing.T) {
+	origin := httptest.NewTLSServer(nil)
+	defer origin.Close()
+	theirs, ours := net.Pipe()
+	cut := &cutConn{Conn: ours}
+	below := &ciphertext{prefixedConn: &prefixedConn{Conn: cut}}
+	server := &plaintext{tls.Server(below, &tls.Config{Certificates: origin.TLS.Certificates}), below}
+	go func() {
+		_, _ = io.WriteString(server, "a whole record")
+		cut.cutNext = true
+		_, _ = io.WriteString(server, strings.Repeat("a record whose end is missing ", 30))
+		_ = server.Close()
+	}()
+	client := tls.Client(theirs, &tls.Config{RootCAs: origin.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs,
+		ServerName: "example.com"})
+	got, err := io.ReadAll(client)
+	if string(got) != "a whole record" || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("the client reads %q, %v; want one record, and the end of a connection in the second", got, err)
+	}
 }
