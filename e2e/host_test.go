@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"debug/elf"
 	"net"
 	"os"
 	"os/exec"
@@ -194,5 +195,24 @@ func TestTheProgramOfTheTestsIsNoRelease(t *testing.T) {
 	if r := run("vault", "unlock"); r.code != 1 ||
 		!strings.Contains(r.err, `the work factor "10", and only 16 to 20 are accepted`) {
 		t.Errorf("a release opens a vault that the tests made: exit %d, %q", r.code, r.err)
+	}
+}
+
+// The gateway's container holds nothing but this file: it must need no loader
+// and no library.
+func TestTheReleaseBuildIsStatic(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "aileron")
+	must.Do(t, harness.BuildReleased(path, "../cmd/aileron"))
+	f := must.Get(elf.Open(path))(t)
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC {
+			t.Errorf("the file has a %v segment", p.Type)
+		}
+	}
+	libraries, err := f.ImportedLibraries()
+	if err != nil || len(libraries) != 0 {
+		t.Errorf("it needs the libraries %q, %v", libraries, err)
 	}
 }

@@ -1,20 +1,26 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
-	"github.com/ALRubinger/aileron/e2e/rowschema"
 )
 
 // TestStories runs testdata/script: what a person does with the command line, and what they see. In each story
@@ -28,6 +34,8 @@ import (
 //
 // Run one story with go test ./cmd/aileron -run Stories/first_use.
 func TestStories(t *testing.T) {
+	rows := &written{}
+	t.Cleanup(func() { rows.judge(t) })
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -44,7 +52,7 @@ func TestStories(t *testing.T) {
 				if strings.HasPrefix(filepath.Base(env.WorkDir), "script-audit_") {
 					return // their logs are made up, or damaged
 				}
-				if err := rowschema.Home(env.WorkDir + "/home"); err != nil {
+				if err := rows.read(env.WorkDir + "/home"); err != nil {
 					t.Errorf("%s: %v", filepath.Base(env.WorkDir), err)
 				}
 			})
@@ -52,6 +60,38 @@ func TestStories(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"origin": startOrigin, "await": awaitFile},
 	})
+}
+
+// written are the audit rows of all stories.
+type written struct {
+	mu   sync.Mutex
+	json bytes.Buffer
+}
+
+// read adds the rows of a home, which may have none.
+func (w *written) read(home string) error {
+	l, err := audit.OpenReader(filepath.Join(home, "audit.db"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	enc := json.NewEncoder(&w.json)
+	return errors.Join(l.Each(context.Background(), audit.Filter{}, func(r audit.Row) error { return enc.Encode(r) }),
+		l.Close())
+}
+
+// judge reports the rows that do not fit their schema.
+func (w *written) judge(t *testing.T) {
+	judge := exec.Command("go", "run", "../../e2e/rowschema/judge")
+	judge.Env = append(os.Environ(), "CGO_ENABLED=0")
+	judge.Stdin = &w.json
+	if out, err := judge.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 // storyToken is the credential of the stories: no program's output may contain it.

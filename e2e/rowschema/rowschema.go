@@ -102,15 +102,3 @@ func Walk(l *audit.Log) error {
 	})
 	return errors.Join(append(wrong, err)...)
 }
-
-// Home returns which rows of the log of a home do not fit the schema. A home without a log is valid.
-func Home(home string) error {
-	l, err := audit.OpenReader(filepath.Join(home, "audit.db"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(Walk(l), l.Close())
-}
