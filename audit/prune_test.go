@@ -1,7 +1,9 @@
 package audit
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -343,6 +345,47 @@ func TestALogThatWasPrunedIsVerified(t *testing.T) {
 			report := verifyWith(t, path, Evidence{Heads: w.heads})
 			if report.OK != (w.want == "") || !strings.Contains(findingTexts(report), w.want) {
 				t.Errorf("Verify finds:\n%s; want %q", findingTexts(report), w.want)
+			}
+		})
+	}
+}
+
+// What VerifyExport finds in the rows of a log that was pruned: the first one left must follow the last that is not.
+func TestAnExportOfALogThatWasPrunedIsVerified(t *testing.T) {
+	home, _, second := agedHome(t)
+	path := filepath.Join(home, databaseName)
+	mustPrune(t, path, PruneQuery{Before: second})
+	rows := must.Get(openReader(t, path).List(t.Context(), Filter{}))(t)
+	anew, broken := strings.Repeat("a", 64), "its prev_hash is not the hash of the last row that was pruned"
+	for name, w := range map[string]struct {
+		from int64
+		prev string // that of the first row, to which all are chained anew; "": as they are
+		want string // "": it verifies
+	}{
+		"all rows":                 {603, "", ""},
+		"rows behind others":       {700, "", ""},
+		"all rows, chained anew":   {603, anew, broken},
+		"later rows, chained anew": {700, anew, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var export bytes.Buffer
+			out, prev := json.NewEncoder(&export), w.prev
+			out.SetEscapeHTML(false)
+			for _, r := range rows {
+				if r.Seq < w.from {
+					continue
+				}
+				if w.prev != "" && r.Event != EventCheckpoint { // whose text has hashes of rows
+					r.Chain(prev, string(must.Get(r.AppendFields(nil))(t)))
+				} else if w.prev != "" {
+					continue
+				}
+				prev = r.Hash
+				must.Do(t, out.Encode(r))
+			}
+			got := must.Get(VerifyExport(&export, Evidence{}))(t)
+			if got.OK != (w.want == "") || !strings.Contains(findingTexts(got.Report), w.want) {
+				t.Errorf("VerifyExport finds:\n%s; want %q", findingTexts(got.Report), w.want)
 			}
 		})
 	}
