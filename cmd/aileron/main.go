@@ -25,6 +25,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/internal/protect"
+	"github.com/ALRubinger/aileron/spec/signature"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -46,6 +47,7 @@ func osApp(p *protect.Protection) *cli.App {
 	a.Protected = p
 	if factor, err := strconv.Atoi(testOnlyWorkFactor); err == nil {
 		a.VaultOptions = append(a.VaultOptions, vault.TestOnlyWorkFactor(factor))
+		signature.TestOnlyLittleWork()
 	}
 	return a
 }

@@ -37,6 +37,7 @@ var version string
 // testOnlyWorkFactor is the scrypt work factor of the program that the
 // end-to-end tests build with -ldflags "-X main.testOnlyWorkFactor=…". It is
 // empty in a release, in which nothing sets it: see [vault.TestOnlyWorkFactor].
+// Signing keys that this program makes are cheap, too.
 var testOnlyWorkFactor string
 
 // thisBuild returns what this program was built from.

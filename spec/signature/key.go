@@ -124,6 +124,9 @@ var ErrWrongPassphrase = errors.New("the passphrase is wrong")
 // Encrypt returns the secret key file of minisign, encrypted with a passphrase. Scrypt
 // takes 1 GiB of memory for some seconds, as minisign's own parameters do.
 func (k SecretKey) Encrypt(passphrase []byte) ([]byte, error) {
+	if littleWork {
+		return k.encryptLittle(passphrase)
+	}
 	text, err := minisign.EncryptKey(string(passphrase), k.key)
 	if err != nil {
 		return nil, fmt.Errorf("encrypt the key: %w", err)

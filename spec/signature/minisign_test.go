@@ -1,6 +1,8 @@
 package signature
 
 import (
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"os"
 	"os/exec"
@@ -103,6 +105,12 @@ func TestMinisignSignsWithOurEncryptedKey(t *testing.T) {
 	const passphrase = "correct horse battery"
 	sealed, err := key.Encrypt([]byte(passphrase))
 	must.Do(t, err)
+	_, line, _ := strings.Cut(string(sealed), "\n")
+	raw := must.Get(base64.StdEncoding.DecodeString(strings.TrimSpace(line)))(t)
+	if ops, mem := binary.LittleEndian.Uint64(raw[38:]), binary.LittleEndian.Uint64(raw[46:]); ops != 32<<20 ||
+		mem != 1<<30 {
+		t.Errorf("scrypt is given %d operations and %d bytes, want minisign's own limits", ops, mem)
+	}
 	write("acme.key", sealed)
 	write("hash", []byte(claim.Hash))
 	cmd := exec.CommandContext(t.Context(), "minisign", "-S", "-s", "acme.key", "-m", "hash", "-x", "signature.sig", "-t",
@@ -115,6 +123,29 @@ func TestMinisignSignsWithOurEncryptedKey(t *testing.T) {
 	must.Do(t, err)
 	if _, err := Check(acme(key), claim, sig); err != nil {
 		t.Error(err)
+	}
+}
+
+// So is the cheap one of the end-to-end tests.
+func TestACheapKeyIsAnEncryptedOne(t *testing.T) {
+	dir, write := needMinisign(t)
+	key := newKey(t)
+	const passphrase = "correct horse battery"
+	sealed := must.Get(key.encryptLittle([]byte(passphrase)))(t)
+	read, err := ParseSecretKey(sealed, func() ([]byte, error) { return []byte(passphrase), nil })
+	if err != nil || !read.Public().Equal(key.Public()) {
+		t.Errorf("it is read as %v, %v", read.Public(), err)
+	}
+	if _, err := ParseSecretKey(sealed, func() ([]byte, error) { return []byte("wrong"), nil }); !errors.Is(err,
+		ErrWrongPassphrase) {
+		t.Errorf("a wrong passphrase: %v", err)
+	}
+	write("acme.key", sealed)
+	write("hash", []byte(claim.Hash))
+	cmd := exec.CommandContext(t.Context(), "minisign", "-S", "-s", "acme.key", "-m", "hash", "-x", "signature.sig")
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(passphrase+"\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("minisign -S: %v\n%s", err, out)
 	}
 }
 
