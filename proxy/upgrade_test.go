@@ -170,8 +170,10 @@ func TestAFrameOfAWebSocketThatTricklesEndsIt(t *testing.T) {
 	conn, br, _ := w.websocket()
 	_ = conn.SetDeadline(time.Now().Add(testPatience))
 	must.Get(conn.Write([]byte{0x81, 0x80 | 5, 1, 2, 3, 4, 'h' ^ 1}))(t)
+	rest := time.AfterFunc(testPatience/20, func() { _, _ = conn.Write([]byte{'e' ^ 2, 'l' ^ 3, 'l' ^ 4, 'o' ^ 1}) })
+	defer rest.Stop()
 	if got := readMessage(t, br); got != "close 1008" {
-		t.Errorf("the WebSocket ended with %q, want %q", got, "close 1008")
+		t.Fatalf("the WebSocket said %q, want %q before the frame's rest", got, "close 1008")
 	}
 	w.eventually(func() bool { return w.last().Event == audit.EventProxyProxied })
 	if r := w.last(); r.Reason != string(ReasonSlow) || r.Status != 101 {

@@ -36,6 +36,11 @@ func (e echo) Refuse(f *ProtocolError) *http.Response {
 		ContentLength: int64(len(f.Reason))}
 }
 
+// unread is echo that reads no body: it responds to a head that should have been rejected, and waits for nothing.
+type unread struct{ echo }
+
+func (unread) ServeHTTP(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
+
 // refused returns why a head was rejected, once its response has been read.
 func refused(t *testing.T, rejected <-chan *ProtocolError, head string) *ProtocolError {
 	t.Helper()
@@ -151,7 +156,7 @@ func TestAmbiguousHeadsAreRefusedWithTheirReason(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rejected := make(chan *ProtocolError, 1)
-			client := dial(t, Options{}, echo{rejected})
+			client := dial(t, Options{}, unread{echo{rejected}})
 			go func() { _, _ = io.WriteString(client, c.head) }()
 			res, err := http.ReadResponse(bufio.NewReader(client), nil)
 			if err != nil {
