@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -71,6 +72,7 @@ const (
 	leastHeap      = 4 << 20  // the runtime's own floor, at that default
 	largestFloor   = 64 << 20 // more gains nothing
 	collectorTick  = 250 * time.Millisecond
+	restTick       = 5 * time.Second
 	quietBytes     = 256 << 10 // what a session without requests allocates in a tick, and more
 	settleTicks    = 12        // until the command of most sessions has begun
 )
@@ -79,12 +81,15 @@ const (
 // default GOGC alone, the few MiB that a session holds are collected anew for
 // each few MiB that it allocates, many times a second. Above the floor, and near
 // the memory limit, the runtime's own pace applies. The garbage of a session that
-// has become idle is returned to the system.
+// has become idle is returned to the system. While there is little of it, the
+// collector rests: GOGC need not be set anew before the next collection.
 type collector struct {
-	floor   uint64
-	percent int    // GOGC as it is set
-	allocs  uint64 // bytes allocated until the last tick
-	settle  func() // see limitGarbage; nil: done
+	floor     uint64
+	percent   int             // GOGC as it is set
+	allocs    uint64          // bytes allocated until the last tick
+	settle    func()          // see limitGarbage; nil: done
+	collected <-chan struct{} // has a value after a collection; nil: never
+	read      func() heap
 }
 
 // heap is the runtime's account of the heap, in bytes.
@@ -104,32 +109,60 @@ func newCollector() *collector {
 	}
 	// A heap that is always at the memory limit would have its pages returned to
 	// the system and faulted in again: the floor stays away from it.
-	return &collector{floor: min(largestFloor, gogc[1].Value.Uint64()/3*2), percent: defaultPercent}
+	return &collector{floor: min(largestFloor, gogc[1].Value.Uint64()/3*2), percent: defaultPercent, read: readHeap}
 }
 
 // run keeps the floor until ctx ends.
 func (c *collector) run(ctx context.Context) {
 	defer c.set(defaultPercent)
-	tick := time.NewTicker(collectorTick)
-	defer tick.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	woken := false
 	for ticks := 0; ; ticks++ {
-		now := readHeap()
+		now := c.read()
 		switch {
 		case c.settle != nil && ticks >= settleTicks:
 			c.settle()
-			c.settle, now = nil, readHeap()
+			c.settle, now = nil, c.read()
 		case c.settle == nil && c.idle(now):
 			debug.FreeOSMemory()
-			now = readHeap()
+			now = c.read()
 		}
 		c.allocs = now.allocs
 		c.set(c.percentFor(now))
+		pause, collected := collectorTick, (<-chan struct{})(nil)
+		if c.rests(now) && !woken { // many collections a second are not worth a look each
+			pause, collected = restTick, c.collected
+		}
+		timer.Reset(pause)
+		woken = false
 		select {
-		case <-tick.C:
+		case <-timer.C:
+		case <-collected:
+			woken = true
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// collections returns a channel that has a value after a collection of garbage, until ctx ends.
+func collections(ctx context.Context) <-chan struct{} {
+	c := make(chan struct{}, 1)
+	var await func()
+	await = func() {
+		runtime.AddCleanup(new([4]uintptr), func(c chan<- struct{}) { // the next collection frees it
+			select {
+			case c <- struct{}{}:
+			default:
+			}
+			if ctx.Err() == nil {
+				await()
+			}
+		}, c)
+	}
+	await()
+	return c
 }
 
 // percentFor returns the GOGC with which the next collection begins when the heap
@@ -144,8 +177,15 @@ func (c *collector) percentFor(h heap) int {
 // enough before that was not collected. As much must be allocated again before
 // the next time, so that it costs a session with a request now and then little.
 func (c *collector) idle(now heap) bool {
-	return now.allocs-c.allocs < quietBytes && now.used > now.live+c.floor/4
+	return now.allocs-c.allocs < quietBytes && c.littered(now)
 }
+
+// rests reports whether nothing is to be done before the next collection, or
+// before more garbage is left.
+func (c *collector) rests(now heap) bool { return c.settle == nil && !c.littered(now) }
+
+// littered reports whether enough is not collected to be worth a collection.
+func (c *collector) littered(now heap) bool { return now.used > now.live+c.floor/4 }
 
 // set sets GOGC, which stops all goroutines for a moment: small changes are not
 // worth that.

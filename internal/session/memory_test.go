@@ -72,6 +72,62 @@ func TestTheCollectorIsSetAndRestored(t *testing.T) {
 	})
 }
 
+// While nothing is done, a look in five seconds is enough. One follows a collection at once, but not each of many.
+func TestTheCollectorRestsWhileNothingIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		collected, looks := make(chan struct{}), atomic.Int32{}
+		var littered atomic.Bool
+		c := newCollector()
+		c.collected = collected
+		c.read = func() heap {
+			now := heap{live: 5 * mib, used: 6 * mib, allocs: uint64(looks.Add(1)) * mib}
+			if littered.Load() {
+				now.used += c.floor
+			}
+			return now
+		}
+		go c.run(ctx)
+		before := int32(0)
+		after := func(what string, want int32) {
+			t.Helper()
+			synctest.Wait()
+			now := looks.Load()
+			if got := now - before; got != want {
+				t.Errorf("%s: %d looks, want %d", what, got, want)
+			}
+			before = now
+		}
+		after("at the start", 1)
+		<-time.After(time.Minute + time.Millisecond) // of the bubble
+		after("in a minute of rest", 12)
+		collected <- struct{}{}
+		after("after a collection", 1)
+		select {
+		case collected <- struct{}{}:
+			t.Error("the next collection is looked at a moment later")
+		case <-time.After(collectorTick - time.Millisecond):
+		}
+		<-time.After(time.Millisecond)
+		after("a tick later", 1)
+		littered.Store(true)
+		collected <- struct{}{}
+		after("after a collection", 1)
+		<-time.After(10*collectorTick + time.Millisecond)
+		after("in ten ticks with garbage while more is allocated", 10)
+	})
+}
+
+func TestACollectionIsReported(t *testing.T) {
+	c := collections(t.Context())
+	for range 2 {
+		runtime.GC()
+		<-c // or the test hangs
+	}
+}
+
 func TestAMemoryLimitThatIsSetIsKept(t *testing.T) {
 	before := debug.SetMemoryLimit(300 * mib)
 	defer debug.SetMemoryLimit(before)

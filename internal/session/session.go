@@ -159,7 +159,7 @@ func (s *Session) Serve(ctx context.Context, sealed bool) error {
 		s.settle() // nothing else does
 	}
 	if c != nil {
-		c.settle = s.settle
+		c.settle, c.collected = s.settle, collections(ctx)
 		s.serving.Go(func() { c.run(ctx) })
 	}
 	return nil
