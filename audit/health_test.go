@@ -3,9 +3,11 @@ package audit
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/ALRubinger/aileron/audit/internal/table"
 	"github.com/ALRubinger/aileron/e2e/must"
@@ -104,6 +106,62 @@ func TestALookReadsABoundedPartOfTheLog(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(filepath.Dir(path), "audit.db")); err != nil {
 		t.Error(err)
+	}
+}
+
+// A log whose files do not change is not read over and over.
+func TestALogAtRestIsNotReadAgain(t *testing.T) {
+	path := longHistory(t, t.TempDir(), 10)
+	h := table.Health{Path: path}
+	age := func() { // of files of this moment, more could be changed in it
+		old := time.Now().Add(-time.Hour)
+		for _, suffix := range []string{"", "-wal"} {
+			if err := os.Chtimes(path+suffix, old, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+		}
+	}
+	read := func() { must.Do(t, h.ReadPart(t.Context())) }
+	read()
+	read()
+	if h.Rests() {
+		t.Error("files that were changed just now are not read again")
+	}
+	settle := func() {
+		t.Helper()
+		age()
+		h.Rests()
+		read()
+		if h.Rests() {
+			t.Error("it rests after one pass, which may have begun before the change")
+		}
+		read()
+		if !h.Rests() {
+			t.Error("all was read twice, and it does not rest")
+		}
+	}
+	settle()
+	rests := 1
+	for h.Rests() && rests < 100 {
+		rests++
+	}
+	if rests < 10 || rests == 100 {
+		t.Errorf("%d checks in a row are left out, want most of them, and not all", rests)
+	}
+	if !h.Rests() {
+		t.Error("without a change, it is read again twice")
+	}
+	whole := must.Get(os.ReadFile(path))(t)
+	must.Do(t, os.WriteFile(path, whole, 0o600))
+	if h.Rests() {
+		t.Error("a page was written, and is not read")
+	}
+	settle()
+	must.Do(t, os.WriteFile(path+".new", whole, 0o600))
+	must.Do(t, os.Rename(path+".new", path))
+	age()
+	if h.Rests() {
+		t.Error("another file is in its place, and is not read")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
@@ -23,6 +24,8 @@ import (
 const (
 	// healthEvery is the time between two checks; a tenth of it until the first pass is complete.
 	healthEvery = 2 * time.Second
+	// maxHealthRests is how many checks in a row are left out while the files of the log do not change.
+	maxHealthRests = 30
 	// healthSpan is about how long one check reads.
 	healthSpan = 25 * time.Millisecond
 	// HealthTail is how many of the newest rows every check reads.
@@ -61,6 +64,10 @@ type Health struct {
 
 	Cursor int64        // the rows up to this one were read in this pass
 	Passes atomic.Int64 // that are complete
+
+	files   [2]fileState // the database and its write-ahead log
+	changed int64        // the passes that were complete when the files had changed, or a report of a break had failed
+	rests   int          // checks in a row that were left out
 
 	breaks   []chain.Breach // that the check under way met
 	reported []chain.Breach
@@ -124,9 +131,50 @@ func (h *Health) run(ctx context.Context) {
 			return
 		case <-h.Now:
 		case <-timer.C:
+			if h.Rests() {
+				continue
+			}
 		}
 		h.examine(ctx)
 	}
+}
+
+// fileState is what is known of a file without reading it.
+type fileState struct {
+	id       uint64 // 0: there is none
+	size     int64
+	modified time.Time
+}
+
+func stateOf(path string) fileState {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fileState{}
+	}
+	s := fileState{size: info.Size(), modified: info.ModTime()}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.id = stat.Ino
+	}
+	return s
+}
+
+// isRecent reports whether a file was changed less than a check ago, or in the future.
+func (s fileState) isRecent() bool { return s.id != 0 && time.Since(s.modified) < healthEvery }
+
+// Rests reports whether a check can be left out: every row was read since the files of the log have changed, and
+// nothing is wrong. Now and then none is left out, for a page that changes without a trace. A read and a change after
+// it may have the same time in the file system's clock: a file that was changed just now counts as changing.
+func (h *Health) Rests() bool {
+	database, walog := stateOf(h.Path), stateOf(h.Path+"-wal")
+	if now := [2]fileState{database, walog}; now != h.files || database.isRecent() || walog.isRecent() {
+		h.files, h.changed = now, h.Passes.Load()
+	}
+	if h.Passes.Load() < h.changed+2 || h.Damage() != nil || h.Changed() != nil || h.rests == maxHealthRests {
+		h.rests = 0
+		return false
+	}
+	h.rests++
+	return true
 }
 
 // examine checks once, and reports a change. It tries twice, because a file that is being replaced may look damaged
@@ -164,6 +212,8 @@ func (h *Health) reportBreaks(ctx context.Context) {
 	for _, b := range h.breaks {
 		if h.hasBreak(ctx, b) && h.broken(ctx, b) == nil {
 			h.reported = append(h.reported, b)
+		} else {
+			h.changed = h.Passes.Load()
 		}
 	}
 }
