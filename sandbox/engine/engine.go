@@ -100,6 +100,7 @@ func (e *Engine) Describe() string { return e.Kind() + " " + e.version }
 func (e *Engine) Close() {
 	_ = errors.Join(e.cli.Close(), e.liveness.plain.Close())
 	if e.service != nil {
+		e.liveness.rest.begin()
 		e.service.stop()
 	}
 	if e.dir != "" {

@@ -29,6 +29,8 @@ type liveness struct {
 
 	plain *client.Client // its calls are not watched over; it holds the connections of those that are
 
+	rest *rest // of its process while nothing is asked of it; nil: it never rests
+
 	lost  atomic.Bool // it was given up, and has not answered since
 	muted atomic.Bool // a program has the person's terminal
 
@@ -228,10 +230,12 @@ type watchdog struct {
 func (l *liveness) watch(
 	ctx context.Context, step string, limit time.Duration, giveUp context.CancelCauseFunc,
 ) *watchdog {
+	l.rest.begin()
 	ctx, stop := context.WithCancel(ctx)
 	w := &watchdog{p: l, step: step, limit: limit, giveUp: giveUp, stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
+		defer l.rest.end()
 		w.run(ctx)
 	}()
 	return w

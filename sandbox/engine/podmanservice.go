@@ -89,6 +89,7 @@ func startService(ctx context.Context, patience Patience) (_ *Engine, err error)
 	if e.liveness.pid == 0 {
 		e.liveness.pid = cmd.Process.Pid
 	}
+	e.liveness.rest = newRest(e.liveness.pid)
 	return e, nil
 }
 
