@@ -182,7 +182,7 @@ func (r *running) close(clean bool) {
 	}
 	defer r.e.Mute(false)
 	if r.uplink != nil {
-		r.uplink.Stop()
+		r.uplink.stop()
 	}
 	if r.sigpipe != nil {
 		signal.Stop(r.sigpipe)

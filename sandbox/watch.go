@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ALRubinger/aileron/internal/dirwatch"
 	"github.com/ALRubinger/aileron/internal/terminal"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
@@ -45,12 +46,14 @@ func (r *running) watch(ctx context.Context) (int, error) {
 			return 1, r.unmonitored("the sandbox", r.box)
 		case <-r.gatewayAlone:
 			return 1, r.unmonitored("its gateway", r.gateway)
+		case <-r.uplink.changes:
+			if err := r.withoutUplink(); err != nil {
+				return 1, err
+			}
 		case <-r.uplink.C:
 			r.box.Look(&r.exhausted)
-			if socket := r.uplink.removed(); socket != "" {
-				r.signal(syscall.SIGKILL)
-				return 1, fmt.Errorf("run the sandbox: %s was removed, and with it the sandbox's only uplink, "+
-					"so the sandbox was ended", socket)
+			if err := r.withoutUplink(); err != nil {
+				return 1, err
 			}
 		case sig := <-r.b.Signals:
 			r.passOn(sig)
@@ -216,6 +219,17 @@ func (r *running) resize() {
 // alone reports whether the gateway has ended.
 func (r *running) alone() bool { return r.gateway != nil && r.gateway.Ended() }
 
+// withoutUplink ends a sandbox one of whose sockets is gone, and returns that as its error; nil: none is.
+func (r *running) withoutUplink() error {
+	socket := r.uplink.removed()
+	if socket == "" {
+		return nil
+	}
+	r.signal(syscall.SIGKILL)
+	return fmt.Errorf("run the sandbox: %s was removed, and with it the sandbox's only uplink, "+
+		"so the sandbox was ended", socket)
+}
+
 func (r *running) withoutGateway() error { return r.e.withoutGateway(r.live, r.box, r.gateway) }
 
 // notStarted is the exit code and the error of a sandbox that did not start.
@@ -273,18 +287,34 @@ func (r *running) unmonitored(whose string, c *engine.Container) error {
 // sandbox sends ends.
 var socketNames = []string{"proxy.sock", "redirect.sock"}
 
+const (
+	// lookEvery is the time between two looks at a sandbox, and its sockets.
+	lookEvery = time.Second
+	// restEvery is that where the kernel reports a socket that is removed.
+	restEvery = 4 * time.Second
+)
+
 // uplinkSockets watches the sockets of a sandbox. Without one of them it reaches
 // nothing any more, and no program inside could find out why.
 type uplinkSockets struct {
 	*time.Ticker
-	paths []string
-	files []os.FileInfo
+	changes <-chan struct{} // has a value when one may have been removed; nil: the kernel reports nothing
+	reports *dirwatch.Watch // nil: none
+	paths   []string
+	files   []os.FileInfo
 }
 
 // watchUplink starts to watch; where there are no sockets there is nothing to
 // watch.
 func watchUplink(dir string) (*uplinkSockets, error) {
 	u := &uplinkSockets{}
+	every := lookEvery
+	if reports, err := dirwatch.New(dirwatch.Dir{Path: dir, Names: socketNames}); err == nil {
+		if reports.Follow() == nil {
+			u.changes, every = reports.C, restEvery
+		}
+		u.reports = reports
+	}
 	for _, name := range socketNames {
 		path := filepath.Join(dir, name)
 		info, err := os.Stat(path)
@@ -292,12 +322,23 @@ func watchUplink(dir string) (*uplinkSockets, error) {
 			continue
 		}
 		if err != nil {
+			u.stop()
 			return nil, fmt.Errorf("watch the sandbox's sockets: %w", err)
 		}
 		u.paths, u.files = append(u.paths, path), append(u.files, info)
 	}
-	u.Ticker = time.NewTicker(time.Second)
+	u.Ticker = time.NewTicker(every)
 	return u, nil
+}
+
+// stop ends the watch.
+func (u *uplinkSockets) stop() {
+	if u.reports != nil {
+		u.reports.Close()
+	}
+	if u.Ticker != nil {
+		u.Stop()
+	}
 }
 
 // removed is a socket that is not there any more, or not the same; "" when all

@@ -376,6 +376,7 @@ var arrows = []arrow{
 	{"proxy/wire/h2", "internal/panics", "a panic ends one stream"},
 	{"proxy/wire/h2", "proxy/budget", "bounds what a stream holds in memory"},
 	{"proxy/wire/h2", "proxy/wire", "shares the rules of heads and bodies"},
+	{"sandbox", "internal/dirwatch", "a socket of a sandbox that is removed"},
 	{"sandbox", "internal/imagefs", "the files of an image"},
 	{"sandbox", "internal/procid", "containers are labelled with the process that made them"},
 	{"sandbox", "internal/terminal", "the terminal of its command"},

@@ -25,7 +25,7 @@ import (
 type Dir struct {
 	Path  string
 	Deep  bool     // with the directories in it
-	Names []string // what is followed in it, besides itself; nil: everything
+	Names []string // what is followed in it, besides itself, but not the contents of files; nil: everything
 }
 
 // Watch follows directories.

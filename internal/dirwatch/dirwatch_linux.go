@@ -67,9 +67,13 @@ func (w *Watch) add(path string, names []string) error {
 	if err != nil {
 		return err
 	}
+	mask := uint32(changes)
+	if names != nil { // a database beside them is written to all the time
+		mask &^= unix.IN_MODIFY
+	}
 	var number int
 	var failed error
-	err = raw.Control(func(fd uintptr) { number, failed = unix.InotifyAddWatch(int(fd), path, changes) })
+	err = raw.Control(func(fd uintptr) { number, failed = unix.InotifyAddWatch(int(fd), path, mask) })
 	if err = errors.Join(err, failed); errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil
 	}
