@@ -391,6 +391,28 @@ func TestAnExportOfALogThatWasPrunedIsVerified(t *testing.T) {
 	}
 }
 
+// A note that does not fit the fields of its row stands for no rows.
+func TestABrokenNoteOfAnExportStandsForNothing(t *testing.T) {
+	home, _, second := agedHome(t)
+	path := filepath.Join(home, databaseName)
+	mustPrune(t, path, PruneQuery{Before: second})
+	for fields, pruned := range map[string]int64{`"rows":602`: 602, `"rows":601`: 0} {
+		var export strings.Builder
+		out := json.NewEncoder(&export)
+		out.SetEscapeHTML(false)
+		for _, r := range must.Get(openReader(t, path).List(t.Context(), Filter{}))(t) {
+			must.Do(t, out.Encode(r))
+		}
+		text := strings.Replace(export.String(), `"rows":602`, fields, 1)
+		got := must.Get(VerifyExport(strings.NewReader(text), Evidence{}))(t)
+		broken := strings.Contains(findingTexts(got.Report), "it does not say which rows were pruned")
+		if got.Pruned != pruned || broken != (pruned == 0) {
+			t.Errorf("with %s, %d rows are counted as pruned, want %d; VerifyExport finds:\n%s", fields, got.Pruned, pruned,
+				findingTexts(got.Report))
+		}
+	}
+}
+
 // signedHeadOfRow returns a signed head of a row, as a person has kept it.
 func signedHeadOfRow(t testing.TB, home string, seq int64) string {
 	t.Helper()

@@ -233,6 +233,26 @@ func TestATruncatedSecretIsRedacted(t *testing.T) {
 	}
 }
 
+// The shortest pieces that are hits, as the last of a text: nothing behind them is in an encoding.
+func TestTheShortestPieceIsFoundAtTheEnd(t *testing.T) {
+	set := NewSet([]Credential{{Secret: []byte(longSecret)}})
+	b32 := base32.StdEncoding.EncodeToString([]byte(longSecret))
+	b64 := base64.StdEncoding.EncodeToString([]byte(longSecret))
+	for name, piece := range map[string]string{
+		"plain":                 longSecret[3:][:Window],
+		"hexadecimal":           hex.EncodeToString([]byte(longSecret[3:][:Window])),
+		"base32":                b32[9:][:base32Window],
+		"base32 from a byte on": b32[8:][:base32Window+1],
+		"base64":                b64[5:][:base64Window],
+		"base64 from a byte on": b64[4:][:base64Window+1],
+	} {
+		want := "x=" + strings.Repeat("*", len(piece))
+		if got := scrubbed(t, set, "x="+piece, func() int { return 1 << 20 }); got != want {
+			t.Errorf("%s: %q became %q, want %q", name, piece, got, want)
+		}
+	}
+}
+
 func TestGuessesOfAFewBytesAreNoOracle(t *testing.T) {
 	set := NewSet([]Credential{{Secret: []byte(longSecret)}, {Secret: []byte(shortSecret)}})
 	var text strings.Builder
