@@ -22,7 +22,7 @@ func TestAnEngineRestsBetweenCalls(t *testing.T) {
 		return strings.TrimSpace(string(must.Get(os.ReadFile(slackFile(pid)))(t)))
 	}
 	before := slack()
-	if os.WriteFile(slackFile(pid), []byte(before), 0) != nil { //nolint:gosec // a file of the kernel's
+	if os.WriteFile(slackFile(pid), []byte(before), 0) != nil {
 		t.Skip("the kernel does not let this user set another process's slack")
 	}
 	const late = "400000000"
