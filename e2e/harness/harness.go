@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -220,14 +221,24 @@ func Has(t testing.TB, program string) bool {
 	return err == nil
 }
 
-// NeedEngine is Need where an engine, podman or docker, does not answer.
+// responds are the engines that have responded to this process.
+var responds sync.Map
+
+// NeedEngine is Need where an engine, podman or docker, does not respond. One that has is not asked again.
 func NeedEngine(t testing.TB, engine string) {
 	t.Helper()
+	if _, known := responds.Load(engine); known {
+		return
+	}
 	cmd := exec.CommandContext(t.Context(), engine, "version")
 	cmd.Env = EngineEnv(t)
-	if err := cmd.Run(); err != nil {
-		Need(t, engine+": scripts/prepare --tests installs it, and scripts/with-docker runs Docker's daemon")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		Need(t, fmt.Sprintf("%s: scripts/prepare --tests installs it, and scripts/with-docker runs Docker's daemon (%v: %s)",
+			engine, err, lines[len(lines)-1]))
 	}
+	responds.Store(engine, true)
 }
 
 // EngineEnv is the environment for Podman's own command line, which with it

@@ -8,7 +8,6 @@ package images
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,18 +65,10 @@ func engines(t *testing.T, test func(t *testing.T, engine string)) {
 	}
 }
 
-// needEngine skips a test where there is no such engine. In CI both must be
-// there.
+// needEngine is [harness.NeedEngine] with all the images in its store.
 func needEngine(t *testing.T, engine string) {
 	t.Helper()
-	if out, err := tool(engine, "version"); err != nil {
-		reason := fmt.Sprintf("%s does not answer (scripts/prepare --tests installs it, scripts/with-docker runs Docker's "+
-			"daemon): %s", engine, out[bytes.LastIndexByte(bytes.TrimSpace(out), '\n')+1:])
-		if os.Getenv("CI") != "" {
-			t.Fatal(reason)
-		}
-		t.Skip(reason)
-	}
+	harness.NeedEngine(t, engine)
 	recipes.Need(t, engine, append(recipes.Kinds(), recipes.Base(), recipes.Toolbox())...)
 }
 
