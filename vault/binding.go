@@ -31,6 +31,7 @@ type Credential struct {
 	Kind     string
 	Username string
 	Secret   Secret
+	Grant    Secret // what renews Secret, for package oauth; zero: nothing does
 }
 
 // stored is the file of a binding. The part that can be read without the
@@ -43,11 +44,16 @@ type stored struct {
 type sealedPart struct {
 	Binding Binding `json:"binding"`
 	Secret  string  `json:"secret"`
+	Grant   string  `json:"grant,omitempty"`
 }
 
 // Bind seals a new credential. It returns [ErrExists] if there is a binding of that
 // name. The vault may be locked: sealing needs its recipient only.
-func (v *Vault) Bind(b Binding, s Secret) error {
+func (v *Vault) Bind(b Binding, s Secret) error { return v.BindLogin(b, Credential{Secret: s}) }
+
+// BindLogin is Bind for a credential that has a grant. A release that knows of no
+// grants uses its secret.
+func (v *Vault) BindLogin(b Binding, c Credential) error {
 	file, err := bindingFile(b.Name)
 	if err != nil {
 		return err
@@ -62,11 +68,11 @@ func (v *Vault) Bind(b Binding, s Secret) error {
 	}
 	b.Created = now()
 	b.Updated = b.Created
-	return v.store(b, s)
+	return v.store(b, c.Secret, c.Grant)
 }
 
 // Rebind replaces the secret of an existing binding and, unless username is "", its
-// username. It never restores a binding that was revoked.
+// username. A grant is removed. It never restores a binding that was revoked.
 func (v *Vault) Rebind(name, username string, s Secret) error {
 	unlock, err := v.change()
 	if err != nil {
@@ -82,7 +88,33 @@ func (v *Vault) Rebind(name, username string, s Secret) error {
 		b.Username = username
 	}
 	b.Updated = now()
-	return v.store(b, s)
+	return v.store(b, s, Secret{})
+}
+
+// ErrChanged is returned for a binding that is no longer what its reader saw.
+var ErrChanged = errors.New("the binding was changed meanwhile")
+
+// Renew replaces the secret and the grant of a binding whose [Vault.Digest] is still
+// digest. It returns [ErrChanged] otherwise, and [ErrNotBound] if it was revoked.
+func (v *Vault) Renew(name, digest string, c Credential) error {
+	unlock, err := v.change()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	old, err := v.binding(name)
+	if err != nil {
+		return err
+	}
+	is, err := v.Digest(name)
+	if err == nil && is != digest {
+		err = fmt.Errorf("renew %s: %w", name, ErrChanged)
+	}
+	if err != nil {
+		return err
+	}
+	old.Binding.Updated = now()
+	return v.store(old.Binding, c.Secret, c.Grant)
 }
 
 // change locks the vault, which must exist, for one change.
@@ -96,7 +128,7 @@ func (v *Vault) change() (func(), error) {
 func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
 // store seals and writes one binding. The caller holds the lock of exclusive.
-func (v *Vault) store(b Binding, s Secret) error {
+func (v *Vault) store(b Binding, s, grant Secret) error {
 	if err := b.Check(); err != nil {
 		return err
 	}
@@ -111,7 +143,7 @@ func (v *Vault) store(b Binding, s Secret) error {
 	if err != nil {
 		return err
 	}
-	inner, err := json.Marshal(sealedPart{b, s.Reveal()}) //nolint:gosec // it is encrypted next
+	inner, err := json.Marshal(sealedPart{b, s.Reveal(), grant.Reveal()}) //nolint:gosec // it is encrypted next
 	if err != nil {
 		return fmt.Errorf("seal the credential: %w", err)
 	}
@@ -213,7 +245,13 @@ func (v *Vault) Credential(name string) (Credential, error) {
 	if err != nil {
 		return Credential{}, fmt.Errorf("open the binding %s: %w", name, err)
 	}
-	return Credential{Kind: inner.Binding.Kind, Username: inner.Binding.Username, Secret: secret}, nil
+	c := Credential{Kind: inner.Binding.Kind, Username: inner.Binding.Username, Secret: secret}
+	if inner.Grant != "" {
+		if c.Grant, err = NewSecret([]byte(inner.Grant)); err != nil {
+			return Credential{}, fmt.Errorf("open the binding %s: its grant: %w", name, err)
+		}
+	}
+	return c, nil
 }
 
 // Bindings returns all bindings, by name, without their secrets. The error names

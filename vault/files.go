@@ -1,6 +1,7 @@
 package vault
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -37,25 +38,53 @@ func (v *Vault) exclusive() (func(), error) {
 	if err := v.safe(""); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(v.path(lockFile), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	ctx, cancel := context.WithTimeout(context.Background(), writersWait)
+	defer cancel()
+	unlock, err := v.lock(ctx, lockFile)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("write to the vault: another aileron has been writing to %s for %s; end it", v.dir, writersWait)
+	}
+	return unlock, err
+}
+
+// LockBinding keeps other processes, and other callers in this one, from the renewal
+// of a binding until the function that it returns is called. The binding can be read
+// and changed meanwhile. It waits until ctx ends.
+func (v *Vault) LockBinding(ctx context.Context, name string) (func(), error) {
+	file, err := bindingFile(name)
+	if err != nil {
+		return nil, err
+	}
+	if there, err := v.there(file); err == nil && !there {
+		return nil, fmt.Errorf("%s: %w", name, ErrNotBound) // whose directory may be missing too
+	}
+	if err := v.safe(file); err != nil {
+		return nil, err
+	}
+	return v.lock(ctx, strings.TrimSuffix(file, ".json")+lockFile)
+}
+
+// lock locks a file of the vault, which it creates. It waits until ctx ends.
+func (v *Vault) lock(ctx context.Context, name string) (func(), error) {
+	f, err := os.OpenFile(v.path(name), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the vault: %w", err)
 	}
-	for end := time.Now().Add(writersWait); ; {
+	for {
 		err := v.flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			return func() { _ = f.Close() }, nil
 		}
-		busy := errors.Is(err, unix.EWOULDBLOCK)
-		if !busy && !errors.Is(err, unix.EINTR) || time.Now().After(end) {
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
 			_ = f.Close()
-			if busy {
-				return nil, fmt.Errorf("write to the vault: another aileron has been writing to %s for %s; end it",
-					v.dir, writersWait)
-			}
 			return nil, fmt.Errorf("lock the vault: %w", err)
 		}
-		time.Sleep(2 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			_ = f.Close()
+			return nil, fmt.Errorf("lock the vault: %w", ctx.Err())
+		case <-time.After(2 * time.Millisecond):
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -30,10 +31,10 @@ func (v *Vault) Fingerprint() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// isForeign reports whether a file of the directory says nothing about bindings: the lock, or the key of the audit log,
+// isForeign reports whether a file of the directory says nothing about bindings: a lock, or the key of the audit log,
 // which has its final name only when it is complete.
 func isForeign(name string) bool {
-	return name == lockFile || name == auditKey || name == auditKey+".new"
+	return strings.HasSuffix(name, lockFile) || name == auditKey || name == auditKey+".new"
 }
 
 func inode(info fs.FileInfo) uint64 {
