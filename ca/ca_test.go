@@ -45,11 +45,6 @@ func TestRealClientsTrustALeaf(t *testing.T) {
 	must.Do(t, os.WriteFile(p12, store, 0o600))
 	port := serve(t, s, "localhost")
 	url := "https://localhost:" + port + "/"
-	java := filepath.Join(dir, "Get.java")
-	if err := os.WriteFile(java, []byte(`public class Get { public static void main(String[] a) throws Exception {
-		System.out.write(new java.net.URL(a[0]).openStream().readAllBytes()); System.out.flush(); } }`), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for name, argv := range map[string][]string{
 		"curl": {"curl", "-sS", "--cacert", pemFile, url},
 		"openssl": {"sh", "-c", "openssl s_client -x509_strict -verify_return_error -CAfile " + pemFile +
@@ -57,8 +52,7 @@ func TestRealClientsTrustALeaf(t *testing.T) {
 		"node": {"node", "-e", "require('https').get('" + url + "',r=>r.pipe(process.stdout))"},
 		"python3": {"python3", "-c", "import ssl,urllib.request as u; c=ssl.create_default_context(cafile='" + pemFile +
 			"'); print(u.urlopen('" + url + "',context=c).read().decode(),end='')"},
-		"java": {"java", "-Djavax.net.ssl.trustStore=" + p12, "-Djavax.net.ssl.trustStoreType=PKCS12",
-			"-Djavax.net.ssl.trustStorePassword=changeit", java, url},
+		"java": javaGets(javaClasses(t), p12, url),
 	} {
 		t.Run(name, func(t *testing.T) {
 			need(t, name)

@@ -48,15 +48,34 @@ func stolen(t *testing.T, s *Session, host string) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, h.intermediate.Raw, h.cross.Raw}, PrivateKey: s.leafKey}
 }
 
+// javaClasses returns a directory with the class Get, a client in Java; "" without a compiler. Java's own compilers take
+// longer than what it does, so that it is compiled once, and run with the lesser one.
+func javaClasses(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("javac"); err != nil {
+		return ""
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "Get.java")
+	must.Do(t, os.WriteFile(file, []byte(`public class Get { public static void main(String[] a) throws Exception {
+		System.out.write(new java.net.URL(a[0]).openStream().readAllBytes()); System.out.flush(); } }`), 0o600))
+	run(t, "javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-d", dir, file)
+	return dir
+}
+
+// javaGets returns the command with which Java gets a page, trusting what a store has.
+func javaGets(classes, store, url string) []string {
+	return []string{"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djavax.net.ssl.trustStore=" + store,
+		"-Djavax.net.ssl.trustStoreType=PKCS12", "-Djavax.net.ssl.trustStorePassword=changeit", "-cp", classes, "Get", url}
+}
+
 // clients returns the commands with which real clients get a page of a host, trusting one root.
-func clients(t *testing.T, root []byte, host, port string) map[string][]string {
+func clients(t *testing.T, classes string, root []byte, host, port string) map[string][]string {
 	t.Helper()
 	dir := t.TempDir()
-	file, p12, java := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "trust.p12"), filepath.Join(dir, "Get.java")
+	file, p12 := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "trust.p12")
 	store := must.Get(JavaTrustStore(root))(t)
-	source := `public class Get { public static void main(String[] a) throws Exception {
-		System.out.write(new java.net.URL(a[0]).openStream().readAllBytes()); System.out.flush(); } }`
-	for name, data := range map[string][]byte{file: root, p12: store, java: []byte(source)} {
+	for name, data := range map[string][]byte{file: root, p12: store} {
 		must.Do(t, os.WriteFile(name, data, 0o600))
 	}
 	judged := " -verify_hostname " + host
@@ -81,8 +100,7 @@ func clients(t *testing.T, root []byte, host, port string) map[string][]string {
 		"chromium": {"env", "HOME=" + browser, "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
 			"--no-first-run", "--disable-breakpad", "--disable-background-networking", "--no-proxy-server", "--timeout=60000",
 			url},
-		"java": {"java", "-Djavax.net.ssl.trustStore=" + p12, "-Djavax.net.ssl.trustStoreType=PKCS12",
-			"-Djavax.net.ssl.trustStorePassword=changeit", java, url},
+		"java": javaGets(classes, p12, url),
 	}
 }
 
@@ -109,6 +127,7 @@ func TestWhatAHostTrustsVouchesForTheSessionsHostsOnly(t *testing.T) {
 		outside  = `(?i)subtree violation|constraint|ERR_CERT_INVALID` // Java: "name constraints"
 		stranger = `(?i)issuer|PKIX path building failed|signature|ERR_CERT_AUTHORITY_INVALID`
 	)
+	classes := javaClasses(t)
 	for _, c := range []struct {
 		name, host string
 		leaf       *tls.Certificate
@@ -124,7 +143,7 @@ func TestWhatAHostTrustsVouchesForTheSessionsHostsOnly(t *testing.T) {
 		{"another session's", "localhost", stolen(t, declared, "localhost"), other.Host().PEM(), false, stranger},
 	} {
 		port := serveLeaf(t, c.leaf)
-		for name, argv := range clients(t, c.root, c.host, port) {
+		for name, argv := range clients(t, classes, c.root, c.host, port) {
 			t.Run(c.name+"/"+name, func(t *testing.T) {
 				if name == "chromium" {
 					needTool(t, "chromium")
