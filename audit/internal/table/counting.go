@@ -20,6 +20,10 @@ type Counting struct {
 
 const selectNext = `SELECT seq FROM events WHERE seq >= ? ORDER BY seq LIMIT 1`
 
+// smallCache bounds the pages that are cached. Each is read once, but for the inner ones of the table: more pages, which
+// the driver allocates and releases one by one, cost a tenth of the time of a summary.
+const smallCache = "PRAGMA cache_size = 48"
+
 // readWait is how long a reader waits for a lock.
 const readWait = 2 * time.Second
 
@@ -44,6 +48,9 @@ func (d *Database) TableSnapshot() (*Counting, error) {
 
 func (s *Counting) begin() error {
 	if err := s.table.wait(readWait); err != nil {
+		return err
+	}
+	if err := s.table.Exec(smallCache); err != nil {
 		return err
 	}
 	if err := s.table.Exec("BEGIN"); err != nil {
