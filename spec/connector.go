@@ -26,6 +26,7 @@
 package spec
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,13 +47,23 @@ type Connector struct {
 	manifest, specification []byte
 }
 
-// Documents returns the contents of the two files that c was read from, which must not be changed.
-func (c *Connector) Documents() (manifest, specification []byte) { return c.manifest, c.specification }
+// Documents returns the contents of the two files that c was read from, which must not be changed, without the
+// client_secret: a sandbox may read them.
+func (c *Connector) Documents() (manifest, specification []byte) {
+	if need := c.Credential(); need != nil && need.OAuth2 != nil && need.OAuth2.ClientSecret != "" {
+		return bytes.ReplaceAll(c.manifest, []byte(need.OAuth2.ClientSecret), []byte("********")), c.specification
+	}
+	return c.manifest, c.specification
+}
 
 // CredentialNeed is the one credential that a connector asks for in its manifest.
 type CredentialNeed struct {
 	Kind  Kind
 	Scope string // what it may do, for the person who binds it
+
+	// OAuth2 is how the token of kind oauth2 is obtained; nil for other kinds, and for a connector that was installed
+	// before manifests declared it: see [Manifest.CheckLogin].
+	OAuth2 *OAuth2
 }
 
 // Credential returns the credential that c asks for, or nil if it needs none.

@@ -34,8 +34,9 @@ type rawManifest struct {
 			Hosts []string `toml:"hosts"`
 		} `toml:"network"`
 		Credential *struct {
-			Kind  string `toml:"kind"`
-			Scope string `toml:"scope"`
+			Kind   string     `toml:"kind"`
+			Scope  string     `toml:"scope"`
+			OAuth2 *rawOAuth2 `toml:"oauth2"`
 		} `toml:"credential"`
 		Runtime struct {
 			Imports []string `toml:"imports"`
@@ -51,6 +52,11 @@ type rawManifest struct {
 var manifestKeys = strings.Fields(`connector connector.name connector.version connector.provenance_hash
 	capabilities capabilities.network capabilities.network.hosts
 	capabilities.credential capabilities.credential.kind capabilities.credential.scope
+	capabilities.credential.oauth2 capabilities.credential.oauth2.grant capabilities.credential.oauth2.authorize_url
+	capabilities.credential.oauth2.token_url capabilities.credential.oauth2.device_authorization_url
+	capabilities.credential.oauth2.revoke_url capabilities.credential.oauth2.client_id
+	capabilities.credential.oauth2.client_secret capabilities.credential.oauth2.scopes
+	capabilities.credential.oauth2.auth_params
 	capabilities.runtime capabilities.runtime.imports provides provides.intents`)
 
 // The bounds of a manifest. The time of the TOML decoder grows with the square
@@ -134,7 +140,7 @@ func (r *manifestReader) add(key toml.Key, format string, args ...any) {
 // checkKeys records every unknown key. It reports false if there are too many.
 func (r *manifestReader) checkKeys(keys []toml.Key) bool {
 	for _, key := range keys {
-		if !slices.Contains(manifestKeys, key.String()) {
+		if !isAuthParam(key) && !slices.Contains(manifestKeys, key.String()) {
 			r.add(key, "unknown key")
 		}
 		if len(r.diags.list) == maxDiagnostics {
@@ -166,6 +172,7 @@ func (r *manifestReader) read(raw *rawManifest) Manifest {
 				"it has a line break or a control character, or is too long")
 		}
 		m.Credential = &CredentialNeed{Kind: Kind(c.Kind), Scope: c.Scope}
+		m.Credential.OAuth2 = r.oauth2(c.OAuth2, Kind(c.Kind), m.Hosts)
 	}
 	m.Imports = r.words(raw.Capabilities.Runtime.Imports, "._:-/@", toml.Key{"capabilities", "runtime", "imports"})
 	m.Intents = r.words(raw.Provides.Intents, "._:-", toml.Key{"provides", "intents"})
