@@ -61,8 +61,12 @@ func TestCredentials(t *testing.T) {
 		{`{"type":"http","scheme":"basic"}`, "basic", "", "", ""},
 		{`{"type":"apiKey","in":"header","name":"X-Key"}`, "api_key", "header", "X-Key", ""},
 		{`{"type":"apiKey","in":"query","name":"key"}`, "api_key", "query", "key", ""},
-		{`{"type":"oauth2","flows":{}}`, "oauth2", "", "", "the login of OAuth 2"},
-		{`{"type":"openIdConnect"}`, "oauth2", "", "", "the login of OAuth 2"},
+		{`{"type":"oauth2","flows":{}}`, "bearer", "", "", "the login of OAuth 2, as no flow has https"},
+		{`{"type":"oauth2","flows":{"authorizationCode":{"authorizationUrl":"/auth","tokenUrl":"/token"}}}`, "bearer", "", "",
+			"the login of OAuth 2, as no flow has https"},
+		{`{"type":"oauth2","flows":{"authorizationCode":{"authorizationUrl":"https://l.t.example/auth",` +
+			`"tokenUrl":"https://l.t.example/token","scopes":{"read":"r","admin":"a"}}}}`, "oauth2", "", "", ""},
+		{`{"type":"openIdConnect"}`, "bearer", "", "", "the login of OpenID Connect"},
 		{`{"type":"apiKey","in":"cookie","name":"sid"}`, "", "", "", "operations that need a cookie: GET /a"},
 		{`{"type":"mutualTLS"}`, "", "", "", "operations that need a client certificate: GET /a"},
 		{`{"type":"http","scheme":"digest"}`, "", "", "", "a kind of credential that no connector has: GET /a"},
@@ -87,6 +91,46 @@ func TestCredentials(t *testing.T) {
 			c.Operations[1].Credential != nil || !strings.Contains(leftOut, w.leftOut) {
 			t.Errorf("%s: %+v %+v, left out:\n%s", w.scheme, got, inject, leftOut)
 		}
+	}
+}
+
+// The login of a document is in the manifest, with the scopes that the operations ask for and the host of its tokens.
+func TestLoginsOfADocument(t *testing.T) {
+	const api = `{"get":{"security":[{"s":["mail.read","a\"b"]}]},"put":{"security":[{"s":["mail.send","mail.read"]}]}}`
+	for flows, want := range map[string]string{
+		`"implicit":{},"clientCredentials":{"tokenUrl":"https://l.t.example/c"},"authorizationCode":{` +
+			`"authorizationUrl":"https://w.t.example/auth?x=1","tokenUrl":"https://l.t.example/token"}`: `
+[capabilities.credential.oauth2]
+authorize_url = "https://w.t.example/auth?x=1"
+token_url = "https://l.t.example/token"
+`,
+		`"deviceAuthorization":{"deviceAuthorizationUrl":"https://l.t.example/device","tokenUrl":"https://l.t.example/token"}`: `
+grant = "device_code"
+device_authorization_url = "https://l.t.example/device"
+token_url = "https://l.t.example/token"
+`,
+		`"authorizationCode":{"authorizationUrl":"/a","tokenUrl":"/t"},"clientCredentials":{"tokenUrl":"https://l.t.example/c"}`: `
+grant = "client_credentials"
+token_url = "https://l.t.example/c"
+`,
+	} {
+		c, leftOut := made(t, minimal(api, `,"components":{"securitySchemes":{"s":{"type":"oauth2","flows":{`+flows+`}}}}`),
+			Options{})
+		manifest := string(must.Get(c.Files())(t)[spec.ManifestFile])
+		for _, part := range []string{want, "scopes = [\n  \"mail.read\",\n  \"mail.send\",\n]",
+			"hosts = [\n  \"api.t.example:443\",\n  \"l.t.example:443\",\n]"} {
+			if !strings.Contains(manifest, part) {
+				t.Errorf("%s: the manifest has no %q:\n%s", flows, part, manifest)
+			}
+		}
+		if !strings.Contains(leftOut, `scopes that are not plain words: a"b`) || c.Credential.Login.ClientID != "" {
+			t.Errorf("%s: left out:\n%s", flows, leftOut)
+		}
+	}
+	c, leftOut := made(t, minimal(`{"get":{}}`, ""), Options{Credential: spec.KindOAuth2})
+	if got := c.Credential.Login; got == nil || got.TokenURL != "https://api.t.example/oauth2/token" ||
+		!strings.Contains(leftOut, "stand-ins") {
+		t.Errorf("--credential oauth2 makes %+v, left out:\n%s", got, leftOut)
 	}
 }
 

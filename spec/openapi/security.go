@@ -13,9 +13,12 @@ import (
 type scheme struct {
 	name   string
 	kind   spec.Kind
+	scoped bool // operations name the scopes that they need
 	inject *scaffold.Inject
-	why    string // a connector cannot have it, or ""
-	rank   int    // the lower, the sooner it is chosen among equals
+	login  *spec.OAuth2 // of kind oauth2, without its scopes
+	note   string       // what of it is left out, or ""
+	why    string       // a connector cannot have it, or ""
+	rank   int          // the lower, the sooner it is chosen among equals
 }
 
 // maxAlternatives bounds the ways in which one operation can be authenticated.
@@ -29,6 +32,9 @@ func (r *reader) chooseCredential(all []found) {
 		return
 	default:
 		r.scheme = &scheme{kind: r.opts.Credential}
+		if r.scheme.kind == spec.KindOAuth2 {
+			r.scheme.login = r.anyLogin()
+		}
 		return
 	}
 	count := map[*scheme]int{}
@@ -52,9 +58,19 @@ func (r *reader) chooseCredential(all []found) {
 	if r.scheme == nil && r.root.get("components").get("securitySchemes").size() == 0 {
 		r.notes.add("a credential, as the document declares none: if the API needs one, pass --credential", "")
 	}
-	if r.scheme != nil && r.scheme.kind == spec.KindOAuth2 {
-		r.notes.add("the login of OAuth 2: the user binds an access token", r.scheme.name)
+	if r.scheme != nil && r.scheme.note != "" {
+		r.notes.add(r.scheme.note+": the user binds a token", r.scheme.name)
 	}
+}
+
+// anyLogin returns the first login that the document describes, or nil.
+func (r *reader) anyLogin() *spec.OAuth2 {
+	for _, name := range r.root.get("components").get("securitySchemes").firstKeys(maxAlternatives) {
+		if s := r.schemeOf(name); s.login != nil {
+			return s.login
+		}
+	}
+	return nil
 }
 
 // alternatives returns the ways in which an operation is authenticated, each a list of schemes that are all needed.
@@ -139,9 +155,10 @@ func (s *scheme) read(n *node) {
 	case declared == "http" && way == "basic":
 		s.kind, s.rank = spec.KindBasic, 3
 	case declared == "oauth2":
-		s.kind, s.rank = spec.KindOAuth2, 2
+		s.readFlows(n.get("flows"))
 	case declared == "openIdConnect":
-		s.kind, s.rank = spec.KindOAuth2, 2
+		s.kind, s.rank, s.scoped = spec.KindBearer, 2, true
+		s.note = "the login of OpenID Connect, whose addresses are not in the document"
 	case declared == "apiKey":
 		s.readKey(n)
 	case declared == "mutualTLS":
@@ -149,6 +166,36 @@ func (s *scheme) read(n *node) {
 	default:
 		s.why = "a kind of credential that no connector has"
 	}
+}
+
+// flows are the flows of the type oauth2 that a connector can have, the best first, with their grants.
+var flows = []struct{ name, grant string }{
+	{"authorizationCode", spec.GrantCode}, {"deviceAuthorization", spec.GrantDevice},
+	{"clientCredentials", spec.GrantClient},
+}
+
+// readFlows reads the flows of the type oauth2. Without one that a connector can have, a token is all that is needed.
+func (s *scheme) readFlows(all *node) {
+	s.rank, s.scoped = 2, true
+	for _, flow := range flows {
+		n := all.get(flow.name)
+		if n == nil {
+			continue
+		}
+		login := &spec.OAuth2{Grant: flow.grant, TokenURL: n.get("tokenUrl").scalar()}
+		switch flow.grant {
+		case spec.GrantCode:
+			login.AuthorizeURL = n.get("authorizationUrl").scalar()
+		case spec.GrantDevice:
+			login.DeviceURL = n.get("deviceAuthorizationUrl").scalar()
+		}
+		if login.Check(login.AskedHosts()) == nil {
+			s.kind, s.login = spec.KindOAuth2, login
+			return
+		}
+	}
+	s.kind = spec.KindBearer
+	s.note = "the login of OAuth 2, as no flow has https addresses of an authorization code, a device code or a client"
 }
 
 // readKey reads a scheme of the type apiKey.
@@ -169,11 +216,11 @@ func (s *scheme) readKey(n *node) {
 	}
 }
 
-const maxScopes = 10
+const maxScopes = 64
 
 // addScopes adds the scopes that an operation asks for.
 func (r *reader) addScopes(op *node) {
-	if r.scheme.kind != spec.KindOAuth2 || len(r.scopes) >= maxScopes {
+	if !r.scheme.scoped || len(r.scopes) >= maxScopes {
 		return
 	}
 	list := op.get("security")
@@ -182,7 +229,7 @@ func (r *reader) addScopes(op *node) {
 	}
 	for _, requirement := range list.first(maxAlternatives) {
 		for _, scope := range requirement.get(r.scheme.name).first(maxInputs) {
-			text := clean(scope.scalar(), 80)
+			text := clean(scope.scalar(), 256)
 			if text != "" && !slices.Contains(r.scopes, text) && len(r.scopes) < maxScopes {
 				r.scopes = append(r.scopes, text)
 			}
@@ -195,9 +242,32 @@ func (r *reader) need(c *scaffold.Connector) *scaffold.Need {
 	if !slices.ContainsFunc(c.Operations, func(op scaffold.Operation) bool { return op.Credential != nil }) {
 		return nil
 	}
-	scope := "Use " + c.About
-	if len(r.scopes) > 0 {
-		scope += ", with the scopes " + strings.Join(r.scopes, " ")
+	need := &scaffold.Need{Kind: r.scheme.kind, Scope: "Use " + c.About, Login: r.scheme.login}
+	switch {
+	case need.Kind == spec.KindOAuth2 && need.Login == nil:
+		host, _, _ := strings.Cut(c.Hosts()[0], ":")
+		need.Login = scaffold.StandInLogin(strings.TrimPrefix(host, "*."))
+		r.notes.add("the addresses of the login, which the document does not have: those in manifest.toml are stand-ins", "")
+	case need.Login != nil:
+		need.Login.Scopes = r.namedScopes()
+	case len(r.scopes) > 0:
+		need.Scope += clean(", with the scopes "+strings.Join(r.scopes, " "), maxScopeText)
 	}
-	return &scaffold.Need{Kind: r.scheme.kind, Scope: scope}
+	return need
+}
+
+// maxScopeText bounds what is said of scopes to the person who makes a token.
+const maxScopeText = 1000
+
+// namedScopes returns the scopes that a manifest may have.
+func (r *reader) namedScopes() []string {
+	return slices.DeleteFunc(slices.Clone(r.scopes), func(s string) bool {
+		one := *r.scheme.login
+		one.Scopes = []string{s}
+		isBad := one.Check(one.AskedHosts()) != nil
+		if isBad {
+			r.notes.add("scopes that are not plain words", clean(s, 40))
+		}
+		return isBad
+	})
 }

@@ -44,9 +44,9 @@ name = %s
 version = %s
 
 [capabilities.network]
-# Every host of every operation, with its port.
+# Every host of every operation, with its port.%s
 hosts = [%s]
-`, quote(string(c.FQN)), spec.SpecFile, c.Tag(), quote(c.version()), hostList(c.Hosts()))
+`, quote(string(c.FQN)), spec.SpecFile, c.Tag(), quote(c.version()), hostsNote(c.Credential), tomlList(c.Hosts()))
 	if c.Credential != nil {
 		fmt.Fprintf(&b, `
 [capabilities.credential]
@@ -55,16 +55,51 @@ kind = %s
 # What the secret must be allowed to do, for the person who creates it.
 scope = %s
 `, quote(string(c.Credential.Kind)), quote(c.Credential.Scope))
+		b.WriteString(loginTable(c.Credential.Login))
 	}
 	fmt.Fprintf(&b, "\n[provides]\n# What it is good for, in words of your own.\nintents = [%s]\n",
 		quote("use_"+intent(c.Tool)))
 	return b.Bytes()
 }
 
-// hostList returns hosts as the inside of a TOML array, a line each if there are several.
-func hostList(hosts []string) string {
+// hostsNote returns the end of the comment on the hosts.
+func hostsNote(need *Need) string {
+	if need == nil || need.Login == nil {
+		return ""
+	}
+	return " And that of the token_url."
+}
+
+// loginTable returns the table [capabilities.credential.oauth2], with comments for its author; "" if there is none.
+func loginTable(o *spec.OAuth2) string {
+	if o == nil {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n# How the token is obtained: the URLs and scopes of the service.\n[capabilities.credential.oauth2]\n")
+	if o.Grant != spec.GrantCode {
+		fmt.Fprintf(&b, "grant = %s\n", quote(o.Grant))
+	}
+	for _, u := range []struct{ key, value string }{{"authorize_url", o.AuthorizeURL},
+		{"device_authorization_url", o.DeviceURL}, {"token_url", o.TokenURL}} {
+		if u.value != "" {
+			fmt.Fprintf(&b, "%s = %s\n", u.key, quote(u.value))
+		}
+	}
+	if o.Grant != spec.GrantClient {
+		b.WriteString("# The client that you registered with the service for this connector, with the redirect URI\n" +
+			"# http://localhost/callback on any port. Without it, each user brings one.\n# client_id = \"...\"\n")
+	}
+	if len(o.Scopes) > 0 {
+		fmt.Fprintf(&b, "scopes = [%s]\n", tomlList(o.Scopes))
+	}
+	return b.String()
+}
+
+// tomlList returns strings as the inside of a TOML array, a line each if there are several.
+func tomlList(list []string) string {
 	var all []string
-	for _, h := range hosts {
+	for _, h := range list {
 		all = append(all, quote(h))
 	}
 	if len(all) <= 1 {

@@ -38,6 +38,7 @@ type Connector struct {
 type Need struct {
 	Kind  spec.Kind
 	Scope string
+	Login *spec.OAuth2 // of kind oauth2
 }
 
 // Operation is an operation in the form of the file: CONTRACT section 2.
@@ -95,6 +96,9 @@ func Starter(fqn spec.FQN, host string, kind spec.Kind) *Connector {
 	var credential *Credential
 	if kind != "" {
 		c.Credential = &Need{Kind: kind, Scope: "Read and create items"}
+		if kind == spec.KindOAuth2 {
+			c.Credential.Login = StandInLogin(host)
+		}
 		credential = &Credential{Kind: kind}
 	}
 	c.Operations = []Operation{{
@@ -115,6 +119,12 @@ func Starter(fqn spec.FQN, host string, kind spec.Kind) *Connector {
 		Audit: []Audit{{Name: "item", Source: "response.body.id"}},
 	}}
 	return c
+}
+
+// StandInLogin returns a login at a host, for the author of a connector to replace.
+func StandInLogin(host string) *spec.OAuth2 {
+	return &spec.OAuth2{Grant: spec.GrantCode, AuthorizeURL: "https://" + host + "/oauth2/authorize",
+		TokenURL: "https://" + host + "/oauth2/token", Scopes: []string{"items"}}
 }
 
 // ToolName returns the name of the command of a connector: the last part of its
@@ -166,7 +176,7 @@ func (c *Connector) Size() (int, error) {
 	return len(text), err
 }
 
-// Hosts returns the hosts of the operations, as "host:port", sorted.
+// Hosts returns the hosts of the operations and those that issue tokens, as "host:port", sorted.
 func (c *Connector) Hosts() []string {
 	var hosts []string
 	for _, op := range c.Operations {
@@ -175,6 +185,11 @@ func (c *Connector) Hosts() []string {
 				h += ":443"
 			}
 			hosts = append(hosts, h)
+		}
+	}
+	if c.Credential != nil && c.Credential.Login != nil {
+		for _, h := range c.Credential.Login.AskedHosts() {
+			hosts = append(hosts, h.String())
 		}
 	}
 	slices.Sort(hosts)
