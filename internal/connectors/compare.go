@@ -48,6 +48,7 @@ func printDifferences(out io.Writer, old, c *spec.Connector) bool {
 	if before, now := credentialText(old), credentialText(c); before != now {
 		d.line("another credential", fmt.Sprintf("%s, not %s", now, before))
 	}
+	d.printLogin(old, c)
 	return d.any
 }
 

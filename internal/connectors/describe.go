@@ -35,6 +35,8 @@ type CredentialJSON struct {
 
 	// Username is that of Basic credentials whose password is the secret.
 	Username string `json:"username,omitempty"`
+
+	OAuth2 *OAuth2JSON `json:"oauth2,omitempty"` // of a connector, not of its operations
 }
 
 type placeholderJSON struct {
@@ -77,7 +79,7 @@ func DescribeConnector(c *spec.Connector) ConnectorJSON {
 	j := ConnectorJSON{FQN: string(c.FQN), Version: c.Version, Hash: c.Hash, Hosts: HostNames(c.Manifest.Hosts),
 		Placeholders: []placeholderJSON{}, Intents: append([]string{}, c.Manifest.Intents...), Operations: []operationJSON{}}
 	if need := c.Credential(); need != nil {
-		j.Credential = &CredentialJSON{Kind: string(need.Kind), Scope: need.Scope}
+		j.Credential = &CredentialJSON{Kind: string(need.Kind), Scope: need.Scope, OAuth2: describeLogin(need.OAuth2)}
 	}
 	for _, p := range c.Placeholders {
 		j.Placeholders = append(j.Placeholders, placeholderJSON(p))
@@ -192,6 +194,9 @@ func printConnectorWide(out io.Writer, c *spec.Connector, by Publisher) {
 	}
 	fmt.Fprintf(w, "hosts\t%s\n", strings.Join(HostNames(c.Manifest.Hosts), ", "))
 	fmt.Fprintf(w, "credential\t%s\n", credentialText(c))
+	for _, fact := range loginFacts(c) {
+		fmt.Fprintf(w, "%s\t%s\n", fact.name, fact.text)
+	}
 	for _, p := range c.Placeholders {
 		fmt.Fprintf(w, "placeholder\t%s=%s\n", p.Env, p.Value)
 	}

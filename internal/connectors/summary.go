@@ -77,6 +77,9 @@ func SummariseConnector(out io.Writer, c *spec.Connector, by Publisher, width in
 	}
 	line("hosts", strings.Join(hosts, ", "))
 	line("credential", credentialText(c))
+	for _, fact := range loginFacts(c) {
+		line(fact.name, fact.text)
+	}
 	line("placeholder", strings.Join(sets, ", "))
 	line("fields", requestFields(c))
 	o := sortOperations(c)
