@@ -28,6 +28,10 @@ func withConnectors(t *testing.T, kinds ...string) owner {
 		if kind != "none" {
 			credential = "[capabilities.credential]\nkind = \"" + kind + "\"\nscope = \"read\"\n"
 			declared = `,"credential":"` + kind + `"`
+			if kind == "oauth2" {
+				credential += "[capabilities.credential.oauth2]\nauthorize_url = \"https://login.example/authorize\"\n" +
+					"token_url = \"https://api.oauth2.example/token\"\nclient_id = \"acme\"\nscopes = [\"read\"]\n"
+			}
 		}
 		for name, text := range map[string]string{
 			"manifest.toml": "[connector]\nname = \"github://acme/" + kind +

@@ -167,8 +167,8 @@ func (s *Setup) validate(u *unlock.Unlocker, c *spec.Connector, username string)
 	case !need.Kind.HasUsername() && username != "":
 		return failure.Usagef("--username is for credentials of kind basic; %s needs %s", c.FQN, need.Kind)
 	case need.Kind.NeedsLogin() && !given:
-		return hint.New(fmt.Errorf("bind an %s credential to %s: this release opens no browser", need.Kind, c.FQN),
-			"give an access token with --secret-file or --secret-stdin")
+		return hint.New(fmt.Errorf("bind an %s credential to %s: this release opens no browser, and takes an access token "+
+			"that you have, which it does not renew", need.Kind, c.FQN), "give the token with --secret-file or --secret-stdin")
 	}
 	return nil
 }

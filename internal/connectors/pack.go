@@ -21,6 +21,11 @@ func Pack(dir, output string, signer *signature.SecretKey, list FaultLister) (*s
 	}
 	defer os.Remove(f.Name())
 	c, err := store.PackSigned(dir, f, func(c *spec.Connector, old []byte) ([]byte, error) {
+		if hasPlaceholderSecret(c) {
+			return nil, hint.New(errors.New("the client_secret in manifest.toml is still the placeholder "+
+				spec.PlaceholderSecret), "replace it in a copy of the directory, as the release's pipeline does, and pack that; "+
+				"never commit the value")
+		}
 		if signer != nil {
 			return signer.Sign(signature.ClaimOf(c))
 		}
@@ -34,6 +39,21 @@ func Pack(dir, output string, signer *signature.SecretKey, list FaultLister) (*s
 		return nil, fmt.Errorf("write the archive %s: %w", output, errors.Unwrap(err))
 	}
 	return c, nil
+}
+
+// hasPlaceholderSecret reports whether a connector's client_secret is what its repository has in place of one.
+func hasPlaceholderSecret(c *spec.Connector) bool {
+	need := c.Credential()
+	return need != nil && need.OAuth2 != nil && need.OAuth2.ClientSecret == spec.PlaceholderSecret
+}
+
+// SecretWarning returns what is wrong with the client_secret of a connector that is not packed yet, or "".
+func SecretWarning(c *spec.Connector) string {
+	if !hasPlaceholderSecret(c) {
+		return ""
+	}
+	return "the client_secret in manifest.toml is the placeholder " + spec.PlaceholderSecret + ": a login with it " +
+		"fails, and connector pack refuses it, until the release replaces it"
 }
 
 // checkOwnSignature returns an error if the signature.sig in a publisher's directory signs other files than those that

@@ -33,7 +33,7 @@ func PackSigned(dir string, w io.Writer, sign func(c *spec.Connector, old []byte
 	if err != nil {
 		return nil, err
 	}
-	connector, err := c.load()
+	connector, err := c.loadNew()
 	if err == nil {
 		err = c.isPublic()
 	}

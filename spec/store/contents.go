@@ -78,6 +78,17 @@ func (c contents) load() (*spec.Connector, error) {
 	return connector, nil
 }
 
+// loadNew parses a connector that is to be installed, packed or checked.
+func (c contents) loadNew() (*spec.Connector, error) {
+	connector, err := c.load()
+	if err == nil {
+		if err = connector.Manifest.CheckLogin(); err != nil {
+			return nil, fmt.Errorf("read the connector: %w", err)
+		}
+	}
+	return connector, err
+}
+
 // isPublic returns an error for a connector that was made on one machine, for it
 // alone: an archive, which is how connectors are published, must not hold one.
 func (c contents) isPublic() error {

@@ -38,7 +38,7 @@ func Read(src string) (*spec.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.load()
+	return c.loadNew()
 }
 
 // ReadFS reads and validates a connector from the top of a file system, without
@@ -48,7 +48,7 @@ func ReadFS(fsys fs.FS) (*spec.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.load()
+	return c.loadNew()
 }
 
 // Install adds a valid connector to the store. Its source is a directory, an

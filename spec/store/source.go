@@ -57,7 +57,7 @@ func (s Source) load() (*spec.Connector, contents, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	connector, err := c.load()
+	connector, err := c.loadNew()
 	if err != nil {
 		return nil, nil, err
 	}

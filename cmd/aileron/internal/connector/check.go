@@ -59,6 +59,9 @@ func printChecked(a *cli.App, src string, candidate *store.Candidate) error {
 	if _, err := spec.NewIndex([]*spec.Connector{c}); err != nil {
 		return failure.Input(fmt.Errorf("check %s: %w", src, err), failure.ReasonConnector)
 	}
+	if warning := connectors.SecretWarning(c); warning != "" {
+		a.Infof("warning: %s", warning)
+	}
 	by := connectors.CheckSignature(a.Dir, signature.ClaimOf(c), candidate.Signature)
 	if a.JSON {
 		return a.PrintJSON(connectors.DescribeSigned(c, by))

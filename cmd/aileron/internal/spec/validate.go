@@ -82,7 +82,10 @@ func specFaults(name string) []*spec.Diagnostic {
 			break
 		}
 		if filepath.Ext(name) == ".toml" {
-			_, err = spec.ParseManifest(data)
+			var m spec.Manifest
+			if m, err = spec.ParseManifest(data); err == nil {
+				err = m.CheckLogin()
+			}
 		} else {
 			_, err = spec.Parse(data)
 		}
