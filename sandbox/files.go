@@ -217,14 +217,28 @@ func writePublic(path string, data []byte, mode os.FileMode) error {
 // directories of other users than root, and checks that the files arrived. A
 // file's parents are created where they are missing.
 func (e *Engine) put(ctx context.Context, id string, layer engine.Layer, files []File, dirs ...*tar.Header) error {
-	archive, err := archiveOf(files, dirs...)
-	if err != nil {
-		return fmt.Errorf("pack the sandbox's files: %w", err)
-	}
-	if err := e.WriteArchive(ctx, id, "/", archive); err != nil {
-		return fmt.Errorf("put the session's files into the sandbox: %w", err)
+	if !layer.Write(putsOf(files, dirs)) {
+		archive, err := archiveOf(files, dirs...)
+		if err != nil {
+			return fmt.Errorf("pack the sandbox's files: %w", err)
+		}
+		if err := e.WriteArchive(ctx, id, "/", archive); err != nil {
+			return fmt.Errorf("put the session's files into the sandbox: %w", err)
+		}
 	}
 	return e.verify(ctx, id, layer, files)
+}
+
+// putsOf returns what [archiveOf] packs, for a layer.
+func putsOf(files []File, dirs []*tar.Header) (puts []engine.Put) {
+	for _, h := range dirs {
+		puts = append(puts, engine.Put{Path: "/" + strings.TrimSuffix(h.Name, "/"), Mode: h.FileInfo().Mode(),
+			UID: h.Uid, GID: h.Gid})
+	}
+	for _, f := range files {
+		puts = append(puts, engine.Put{Path: f.Path, Mode: f.Mode, Data: f.Data})
+	}
+	return puts
 }
 
 // verify compares what a container has with what was put into it: a sandbox that

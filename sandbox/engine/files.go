@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
@@ -68,6 +69,7 @@ type Layer struct {
 	dir     string   // of the container; "": this is an image
 	lower   []string // directories of the image's layers, the topmost first
 	covered []string // where mounts lie over it
+	own     bool     // this process has started the engine as root
 }
 
 // layerOf returns the layer of a container of an engine of this host.
@@ -189,6 +191,9 @@ func (l Layer) find(file string) (info fs.FileInfo, dir string, sure bool) {
 	}
 	for _, dir := range layers {
 		info, hasParent, sure := inLayer(dir, file[1:])
+		if isWhiteout(info) {
+			return nil, "", true
+		}
 		if !sure || info != nil {
 			return info, dir, sure
 		}
@@ -228,6 +233,15 @@ func inLayer(dir, file string) (info fs.FileInfo, hasParent, sure bool) {
 	link := err == nil && info.Mode()&fs.ModeSymlink != 0 // which overlayfs does not mark
 	plain := err == nil && (info.IsDir() || info.Mode().IsRegular()) && !marked(filepath.Join(dir, file))
 	return info, true, link || plain
+}
+
+// isWhiteout reports whether overlayfs hides a name of the layers below by what one has in its place.
+func isWhiteout(info fs.FileInfo) bool {
+	if info == nil || info.Mode()&fs.ModeCharDevice == 0 {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Rdev == 0
 }
 
 // removed reports whether a layer hides a name of those below it by a file beside it, as fuse-overlayfs can.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -147,4 +148,98 @@ func shown(l Layer, file string) string {
 		return string(data)
 	}
 	return "wrong"
+}
+
+// What is written to a layer is what an engine would have put there: the image's directories keep their owner and mode.
+func TestALayerIsWrittenAsItsEngineWould(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("files get other owners")
+	}
+	base := t.TempDir()
+	at := func(name string) string { return filepath.Join(base, name) }
+	for dir, mode := range map[string]fs.FileMode{"upper/made": 0o700, "a/srv": 0o755, "a/opt/plain": 0o755,
+		"b/etc/ssl": 0o750, "b/var": 0o775 | fs.ModeSetgid, "b/srv/gone/old": 0o755, "b/home": 0o711, "b/place": 0o755} {
+		must.Do(t, os.MkdirAll(at(dir), 0o755))
+		must.Do(t, os.Chmod(at(dir), mode))
+	}
+	must.Do(t, errors.Join(os.Chown(at("b/etc/ssl"), 7, 8), os.Chmod(at("b/etc/ssl"), 0o750),
+		os.Symlink("../usr/zone", at("b/etc/localtime")), os.Symlink("etc", at("b/linked")),
+		syscall.Mkfifo(at("upper/made/pipe"), 0o600)))
+	layer := Layer{dir: at("upper"), lower: []string{at("a"), at("b")}, covered: []string{"/vol"}, own: true}
+	if err := syscall.Mknod(at("a/srv/gone"), syscall.S_IFCHR, 0); err != nil {
+		t.Skipf("a layer cannot hide what is below it here: %v", err)
+	}
+	cert := Put{Path: "/etc/ssl/certs/a.pem", Mode: 0o644, Data: []byte("a root")}
+	if !layer.Write([]Put{
+		cert, {Path: "/etc/localtime", Mode: 0o644, Data: []byte("TZif")}, {Path: "/var/new", Mode: 0o600},
+		{Path: "/home/agent", Mode: fs.ModeDir | 0o755, UID: 1000, GID: 1001},
+		{Path: "/srv/gone", Mode: fs.ModeDir | 0o755}, {Path: "/srv/gone/old/file", Mode: 0o644},
+		{Path: "/made/here", Mode: 0o640, Data: []byte("first")}, {Path: "/made/here", Mode: 0o640, Data: []byte("last")},
+	}) {
+		t.Fatal("the engine is asked")
+	}
+	for name, want := range map[string]string{
+		"etc": "drwxr-xr-x 0:0", "etc/ssl": "drwxr-x--- 7:8", "etc/ssl/certs": "drwxr-xr-x 0:0",
+		"etc/ssl/certs/a.pem": "-rw-r--r-- 0:0 a root", "etc/localtime": "-rw-r--r-- 0:0 TZif",
+		"var": "dgrwxrwxr-x 0:0", "var/new": "-rw------- 0:0 ", "home": "drwx--x--x 0:0", "home/agent": "drwxr-xr-x 1000:1001",
+		"srv/gone/old": "drwxr-xr-x 0:0", "made": "drwx------ 0:0", "made/here": "-rw-r----- 0:0 last",
+	} {
+		if got := described(t, at(filepath.Join("upper", name))); got != want {
+			t.Errorf("/%s is %q, want %q", name, got, want)
+		}
+	}
+	if !layer.Has(cert.Path, cert.Data) {
+		t.Error("the layer has not what was written")
+	}
+	for why, p := range map[string]Put{
+		"behind a link":             {Path: "/linked/file", Mode: 0o644},
+		"below a mount":             {Path: "/vol/file", Mode: 0o644},
+		"the image has a directory": {Path: "/place", Mode: 0o644},
+		"the layer has a pipe":      {Path: "/made/pipe", Mode: 0o644},
+		"the layer has a directory": {Path: "/made", Mode: 0o644},
+		"below a file":              {Path: "/made/here/file", Mode: 0o644},
+		"a file as a directory":     {Path: "/made/here", Mode: fs.ModeDir | 0o755},
+		"the root":                  {Path: "/", Mode: fs.ModeDir | 0o755},
+		"not clean":                 {Path: "/etc/../made/file", Mode: 0o644},
+		"a link":                    {Path: "/made/link", Mode: fs.ModeSymlink},
+	} {
+		if layer.Write([]Put{p}) {
+			t.Errorf("%s: %s is written", why, p.Path)
+		}
+	}
+	others := map[string]func(*Layer){
+		"":                               func(*Layer) {},
+		"another's engine":               func(l *Layer) { l.own = false },
+		"a layer that is not known":      func(l *Layer) { l.dir = "" },
+		"an image that is not known":     func(l *Layer) { l.lower = nil },
+		"an image that cannot be read":   func(l *Layer) { l.lower = []string{at("none"), at("b")} },
+		"a user namespace":               func(*Layer) { must.Do(t, os.Chown(at("upper"), 100000, 100000)) },
+		"a directory with attributes":    func(*Layer) { must.Do(t, syscall.Setxattr(at("a/opt/plain"), "trusted.x", nil, 0)) },
+		"a layer's root with attributes": func(*Layer) { must.Do(t, syscall.Setxattr(at("upper"), "trusted.x", nil, 0)) },
+	}
+	for why, change := range others {
+		other := layer
+		change(&other)
+		if written := other.Write([]Put{{Path: "/opt/plain/file", Mode: 0o644}}); written != (why == "") {
+			t.Errorf("%s: written: %v", why, written)
+		}
+		must.Do(t, os.RemoveAll(at("upper/opt")))
+		must.Do(t, os.Chown(at("upper"), 0, 0))
+		_, _ = syscall.Removexattr(at("upper"), "trusted.x"), syscall.Removexattr(at("a/opt/plain"), "trusted.x")
+	}
+}
+
+// described is the mode, the owner and the contents of a file.
+func described(t *testing.T, name string) string {
+	t.Helper()
+	info, err := os.Lstat(name)
+	if err != nil {
+		return err.Error()
+	}
+	uid, gid := owner(info)
+	text := fmt.Sprintf("%v %d:%d", info.Mode(), uid, gid)
+	if info.Mode().IsRegular() {
+		text += " " + string(must.Get(os.ReadFile(name))(t))
+	}
+	return text
 }

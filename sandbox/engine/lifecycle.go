@@ -105,8 +105,9 @@ func (e *Engine) Inspect(ctx context.Context, id string) (State, error) {
 		// Podman reports stopped until it has cleaned up behind the process.
 		s.Exited = c.State.Status == "exited" || c.State.Status == "stopped"
 	}
-	if _, socket := e.Local(); socket {
+	if started, socket := e.Local(); socket {
 		s.Layer = layerOf(c)
+		s.Layer.own = started && os.Geteuid() == 0
 	}
 	return s, nil
 }
