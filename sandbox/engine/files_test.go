@@ -181,7 +181,8 @@ func TestALayerIsWrittenAsItsEngineWould(t *testing.T) {
 	for name, want := range map[string]string{
 		"etc": "drwxr-xr-x 0:0", "etc/ssl": "drwxr-x--- 7:8", "etc/ssl/certs": "drwxr-xr-x 0:0",
 		"etc/ssl/certs/a.pem": "-rw-r--r-- 0:0 a root", "etc/localtime": "-rw-r--r-- 0:0 TZif",
-		"var": "dgrwxrwxr-x 0:0", "var/new": "-rw------- 0:0 ", "home": "drwx--x--x 0:0", "home/agent": "drwxr-xr-x 1000:1001",
+		"var": "dgrwxrwxr-x 0:0", "var/new": "-rw------- 0:0 ", "home": "drwx--x--x 0:0",
+		"home/agent":   "drwxr-xr-x 1000:1001",
 		"srv/gone/old": "drwxr-xr-x 0:0", "made": "drwx------ 0:0", "made/here": "-rw-r----- 0:0 last",
 	} {
 		if got := described(t, at(filepath.Join("upper", name))); got != want {
@@ -207,6 +208,11 @@ func TestALayerIsWrittenAsItsEngineWould(t *testing.T) {
 			t.Errorf("%s: %s is written", why, p.Path)
 		}
 	}
+	mark := func(name string) {
+		if err := syscall.Setxattr(at(name), "trusted.x", nil, 0); err != nil {
+			t.Skipf("no attribute can be set here: %v", err)
+		}
+	}
 	others := map[string]func(*Layer){
 		"":                               func(*Layer) {},
 		"another's engine":               func(l *Layer) { l.own = false },
@@ -214,8 +220,8 @@ func TestALayerIsWrittenAsItsEngineWould(t *testing.T) {
 		"an image that is not known":     func(l *Layer) { l.lower = nil },
 		"an image that cannot be read":   func(l *Layer) { l.lower = []string{at("none"), at("b")} },
 		"a user namespace":               func(*Layer) { must.Do(t, os.Chown(at("upper"), 100000, 100000)) },
-		"a directory with attributes":    func(*Layer) { must.Do(t, syscall.Setxattr(at("a/opt/plain"), "trusted.x", nil, 0)) },
-		"a layer's root with attributes": func(*Layer) { must.Do(t, syscall.Setxattr(at("upper"), "trusted.x", nil, 0)) },
+		"a directory with attributes":    func(*Layer) { mark("a/opt/plain") },
+		"a layer's root with attributes": func(*Layer) { mark("upper") },
 	}
 	for why, change := range others {
 		other := layer
