@@ -24,6 +24,7 @@ type Container struct {
 	pid     int    // of process
 	groups  groups // of that process
 	over    bool   // it had ended when Hold asked
+	exit    *State // how, if the engine knew
 
 	monitor *pidfd // of the process; nil: not known
 	// Monitor is the program of the engine's that reports how the container ends: conmon, or containerd's shim. ""
@@ -41,6 +42,9 @@ func (e *Engine) Hold(ctx context.Context, c *Container) (runs bool) {
 	s, err := e.Inspect(ctx, c.ID)
 	if err != nil {
 		return true // not known
+	}
+	if s.Exited {
+		c.exit = &s
 	}
 	if !s.Running || s.PID < 1 {
 		return s.Running

@@ -70,6 +70,67 @@ func TestTheEndOfAProcessIsTheContainersEnd(t *testing.T) {
 	}
 }
 
+// A command that has ended when its start responds is asked for once.
+func TestAnEndThatTheHoldHasSeenIsKnown(t *testing.T) {
+	var asked atomic.Int32
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{version}/containers/it/json", func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		fmt.Fprint(w, `{"State":{"Status":"stopped","ExitCode":7}}`)
+	})
+	mux.HandleFunc("POST /v4.0.0/libpod/containers/it/wait", func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done() // it cleans up for long
+	})
+	e, c := respondingPodman(t, mux), &Container{ID: "it"}
+	if e.Hold(t.Context(), c) || c.Held() {
+		t.Error("a container that has ended runs")
+	}
+	exits, faults := e.Wait(t.Context(), c)
+	select {
+	case got := <-exits:
+		if got.Code != 7 || got.State == nil {
+			t.Errorf("Wait = %+v, want code 7", got)
+		}
+	case err := <-faults:
+		t.Error(err)
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("Podman is asked %d times", n)
+	}
+}
+
+// One list has the containers with a label and the files that have lost theirs; where it fails, there is another.
+func TestPodmanListsContainersAndOrphanedFiles(t *testing.T) {
+	var fails atomic.Bool
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v4.0.0/libpod/containers/json", func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Query().Get("external") == "":
+			fmt.Fprint(w, `[{"Id":"ours","Labels":{"session":"1","role":"box"}}]`)
+		case fails.Load():
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprint(w, `{"message":"no such container"}`)
+		default:
+			fmt.Fprint(w, `[{"Id":"ours","Labels":{"session":"1","role":"box"}}, {"Id":"another's","Names":["aileron-x"]},
+				{"Id":"orphan","State":"storage","Names":["aileron-old"],"Created":"2020-01-01T00:00:00Z"},
+				{"Id":"another's files","State":"storage","Names":["buildah"],"Created":"2020-01-01T00:00:00Z"},
+				{"Id":"just made","State":"storage","Names":["aileron-new"],"Created":"2999-01-01T00:00:00Z"}]`)
+		}
+	})
+	e := respondingPodman(t, mux)
+	for want, failing := range map[string]bool{"ours orphan": false, "ours": true} {
+		fails.Store(failing)
+		list, err := e.List(t.Context(), Filter{Label: "session", Role: "role", NamePrefix: "aileron-", OrphanGrace: time.Minute})
+		var ids []string
+		for _, c := range list {
+			ids = append(ids, c.ID)
+		}
+		if got := strings.Join(ids, " "); err != nil || got != want {
+			t.Errorf("List = %q, %v, want %q", got, err, want)
+		}
+	}
+}
+
 // While the process of a container runs that this machine sees, Podman is not asked for its end.
 func TestPodmanIsNotAskedWhileAProcessRuns(t *testing.T) {
 	for name, c := range map[string]struct {

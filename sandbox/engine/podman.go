@@ -218,6 +218,8 @@ func (e *Engine) stateOfEnded(ctx context.Context, c *Container) (_ State, ok bo
 		}
 	case !c.over:
 		return State{}, false
+	case c.exit != nil:
+		return *c.exit, true
 	}
 	for range 20 { // conmon writes the code to a file, when it has passed on all output
 		s, err := e.Inspect(ctx, c.ID)
@@ -260,28 +262,16 @@ func (e *Engine) unreported(ctx context.Context, c *Container) bool {
 // with our names whose records an engine that was killed did not write, or has
 // removed already.
 func (d podman) list(ctx context.Context, e *Engine, f Filter) ([]Listed, error) {
-	var all []Listed
-	var allErr error
-	listed := make(chan struct{})
-	go func() {
-		defer close(listed)
-		all, allErr = d.query(ctx, e, url.Values{"all": {"true"}, "external": {"true"}})
-	}()
-	labelled, err := d.query(ctx, e, url.Values{"all": {"true"}, "filters": {`{"label":["` + f.Label + `"]}`}})
-	<-listed
-	if err != nil {
-		return nil, err
+	all, err := d.query(ctx, e, url.Values{"all": {"true"}, "external": {"true"}})
+	if err != nil { // a removal under way makes it fail; the next sweep sees the rest
+		return d.query(ctx, e, url.Values{"all": {"true"}, "filters": {`{"label":["` + f.Label + `"]}`}})
 	}
-	if allErr != nil {
-		return labelled, nil //nolint:nilerr // a removal under way makes it fail; the next sweep sees the rest
-	}
-	for _, c := range all {
-		if c.Labels[f.Role] == "" && strings.EqualFold(c.State, "storage") && c.Named(f.NamePrefix) &&
-			time.Since(c.Created) > f.OrphanGrace {
-			labelled = append(labelled, c)
-		}
-	}
-	return labelled, nil
+	return slices.DeleteFunc(all, func(c Listed) bool {
+		_, labelled := c.Labels[f.Label]
+		orphan := c.Labels[f.Role] == "" && strings.EqualFold(c.State, "storage") && c.Named(f.NamePrefix) &&
+			time.Since(c.Created) > f.OrphanGrace
+		return !labelled && !orphan
+	}), nil
 }
 
 func (podman) query(ctx context.Context, e *Engine, query url.Values) (all []Listed, err error) {
