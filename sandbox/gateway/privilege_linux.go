@@ -20,11 +20,17 @@ func dropPrivileges(id int) error {
 	// The bounding set first: changing it takes CAP_SETPCAP, which is lost with
 	// the user.
 	for c := uintptr(0); ; c++ {
-		errno := onAllThreads(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0)
-		if errno == unix.EINVAL && c > 0 {
+		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
+		if errors.Is(err, unix.EINVAL) && c > 0 {
 			break // past the kernel's last capability
 		}
-		if errno != 0 {
+		if err != nil {
+			return fmt.Errorf("read the bounding set: %w", err)
+		}
+		if has == 0 { // as most: each drop stops all threads
+			continue
+		}
+		if errno := onAllThreads(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0); errno != 0 {
 			return fmt.Errorf("empty the bounding set: %w", explain(errno))
 		}
 	}
