@@ -23,8 +23,14 @@ const gatewayRef = "localhost/aileron/gateway:1"
 // gatewayImage returns the id of the gateway's image, which it makes where it is
 // missing. It needs no registry and a few milliseconds.
 func (e *Engine) gatewayImage(ctx context.Context) (string, error) {
+	e.gateway.Lock()
+	defer e.gateway.Unlock()
+	if e.gatewayID != "" {
+		return e.gatewayID, nil
+	}
 	img, _, err := e.pin(ctx, Image{Ref: gatewayRef})
 	if err == nil {
+		e.gatewayID = img.id
 		return img.id, nil
 	}
 	if !engine.IsNotFound(err) {

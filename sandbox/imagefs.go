@@ -155,6 +155,11 @@ func (e *Engine) known(id string) *imagefs.FS {
 	if e.cache == "" {
 		return nil
 	}
+	e.loading.Lock()
+	defer e.loading.Unlock()
+	if f, ok := e.seen.Load(id); ok { // meanwhile
+		return f.(*imagefs.FS)
+	}
 	file, err := os.Open(e.cacheFile(id))
 	if err != nil {
 		return nil

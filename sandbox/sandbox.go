@@ -111,12 +111,14 @@ type Prepared struct {
 	// PlaceProject sets them.
 	Place, Displaced string
 
-	spec Spec
+	spec   Spec
+	beside sync.WaitGroup // what Prepare has begun, and only Run needs
+	close  sync.Once
 }
 
 // Prepare finds the engine, looks up or builds the image, removes what sessions
 // that were killed have left, and finds out whether the sandbox can be sealed.
-// No container remains. The caller closes what is returned.
+// What only Run needs goes on: the removal too. The caller closes what is returned.
 func Prepare(ctx context.Context, s Spec) (_ *Prepared, err error) {
 	e, err := Find(ctx, s.Engine, s.Patience)
 	if err != nil {
@@ -126,26 +128,27 @@ func Prepare(ctx context.Context, s Spec) (_ *Prepared, err error) {
 	p := &Prepared{Engine: e, spec: s}
 	defer func() {
 		if err != nil {
-			e.Close()
+			p.Close()
 		}
 	}()
 	// None of these waits for another.
-	beside := sync.WaitGroup{}
-	defer beside.Wait() // before the engine is closed
-	beside.Go(func() {
+	p.beside.Go(func() {
 		if _, err := e.Sweep(ctx, s.Alive); err != nil {
 			s.Log.Warn("leftovers of ended sessions could not be removed", "error", err)
 		}
 	})
-	beside.Go(func() { _, _ = e.Host(ctx) }) // its next call has the error
+	p.beside.Go(func() { _, _ = e.Host(ctx) }) // its next call has the error
 	if p.Image, err = e.EnsureImage(ctx, s.Image, s.Build, s.Progress); err != nil {
 		return nil, err
 	}
-	beside.Go(func() { e.known(p.Image.id) }) // Run needs it
+	p.beside.Go(func() { e.known(p.Image.id) })
 	if s.UplinkRoot != "" {
 		if p.Sealed, p.Unsealable, err = e.sealable(ctx, p.Image, s.UplinkRoot); err != nil {
 			return nil, err
 		}
+	}
+	if p.Sealed {
+		p.beside.Go(func() { _, _ = e.gatewayImage(ctx) }) // as above
 	}
 	if s.Limit != nil {
 		machine, err := e.machine(ctx)
@@ -157,8 +160,13 @@ func Prepare(ctx context.Context, s Spec) (_ *Prepared, err error) {
 	return p, nil
 }
 
-// Close releases the engine.
-func (p *Prepared) Close() { p.Engine.Close() }
+// Close releases the engine, once.
+func (p *Prepared) Close() {
+	p.close.Do(func() {
+		p.beside.Wait()
+		p.Engine.Close()
+	})
+}
 
 // Uplink is how a sandbox reaches the proxy of its session, and how its command
 // reaches the person who runs it.
@@ -246,6 +254,7 @@ type Cover struct {
 func (p *Prepared) Run(ctx context.Context, u Uplink) (code int, err error) {
 	b := box{Spec: p.spec, Uplink: u, Limits: p.Limits, Unsealed: !p.Sealed, Place: p.Place}
 	b.Image = p.Image
+	p.beside.Wait() // a sandbox that was left may have the same files
 	return p.Engine.run(ctx, b)
 }
 
@@ -290,6 +299,10 @@ type Engine struct {
 	seen   sync.Map // *imagefs.FS of each image that was opened, by its id
 	pinned sync.Map // engine.Image of each image that was looked up, by its id, which is a digest of it
 	cache  string   // the directory of what is known of images; "" is none
+
+	loading   sync.Mutex // of what is in the cache
+	gateway   sync.Mutex // guards gatewayID
+	gatewayID string     // of the gateway's image; "": not known
 }
 
 // Find returns the engine of a kind: podman, docker, or auto for the first of

@@ -51,6 +51,9 @@ func (b *sandboxed) closeSession(ctx context.Context, code int, err error, stopp
 	if !left && !b.isSharedNow() { // to remove a mount point of another sandbox would end its mount
 		b.host.removeMade() // not while the project is looked at
 	}
+	if !left {
+		go b.prepared.Close() // which takes a moment; Sandboxed waits for it
+	}
 	b.unclosed = b.session.Close(context.WithoutCancel(ctx), code, cause)
 	b.reaper.dismiss(left)
 	if b.hasBegun() {
