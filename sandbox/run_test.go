@@ -8,7 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -56,8 +55,31 @@ func TestMain(m *testing.M) {
 	if path, err := standIn(); err == nil {
 		_ = os.RemoveAll(filepath.Dir(path))
 	}
+	for _, e := range found {
+		e.Close()
+	}
 	_ = os.RemoveAll(images)
 	os.Exit(code)
+}
+
+// found are the engines that tests have found, by their kind: each is found once, because Podman is a service that is
+// started for it.
+var (
+	found   = map[string]*engine.Engine{}
+	finding sync.Mutex
+)
+
+func find(kind string) (*engine.Engine, error) {
+	finding.Lock()
+	defer finding.Unlock()
+	if e, ok := found[kind]; ok {
+		return e, nil
+	}
+	e, err := engine.Patience{}.Find(context.Background(), kind) // it is used by other tests too
+	if err == nil {
+		found[kind] = e
+	}
+	return e, err
 }
 
 // engines runs a test with each engine of this machine. In CI both must be there.
@@ -71,16 +93,15 @@ func engines(t *testing.T, test func(t *testing.T, e *sandbox.Engine)) {
 			if kind == "docker" {
 				harness.Turn(t)
 			}
-			e, err := sandbox.Find(t.Context(), kind, engine.Patience{})
+			e, err := find(kind)
 			if err != nil {
 				if os.Getenv("CI") != "" {
 					t.Fatal(err)
 				}
 				t.Skipf("%v; scripts/prepare --tests installs both engines, scripts/with-docker runs Docker's daemon", err)
 			}
-			t.Cleanup(e.Close)
 			recipes.Need(t, kind, recipes.Base())
-			test(t, e)
+			test(t, &sandbox.Engine{Engine: e})
 		})
 	}
 }
@@ -105,17 +126,21 @@ func box(t *testing.T, gateway string, command ...string) (sandbox.Box, *bytes.B
 	}, out, errs
 }
 
-// noContainers asks the programs of the engines that a test is about what is left of a session.
+// noContainers asks the engines that a test is about what is left of a session.
 func noContainers(t *testing.T, session string) {
 	t.Helper()
-	for _, engine := range []string{"podman", "docker"} {
-		other := map[string]string{"podman": "/docker", "docker": "/podman"}[engine]
+	for kind, other := range map[string]string{"podman": "/docker", "docker": "/podman"} {
 		if strings.Contains(t.Name(), other) {
 			continue
 		}
-		cmd := exec.Command(engine, "ps", "-aq", "--filter", "label=aileron.session="+session)
-		if left, err := cmd.Output(); err == nil && len(bytes.TrimSpace(left)) > 0 {
-			t.Errorf("%s still has the containers %s", engine, left)
+		e, err := find(kind)
+		if err != nil {
+			continue
+		}
+		// The test has ended. To list them fails where another test's are removed just now.
+		left, err := (&sandbox.Engine{Engine: e}).Count(context.Background(), session)
+		if err == nil && left > 0 {
+			t.Errorf("%s still has %d containers of %s", kind, left, session)
 		}
 	}
 }
