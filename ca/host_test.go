@@ -48,7 +48,7 @@ func stolen(t *testing.T, s *Session, host string) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, h.intermediate.Raw, h.cross.Raw}, PrivateKey: s.leafKey}
 }
 
-// javaClasses returns a directory with the class Get, a client in Java; "" without a compiler. Java's own compilers take
+// javaClasses returns a directory with the class Get, a client in Java; "" without a compiler. Java's own ones take
 // longer than what it does, so that it is compiled once, and run with the lesser one.
 func javaClasses(t *testing.T) string {
 	t.Helper()

@@ -259,7 +259,7 @@ func endpoint(text string) (HostPattern, error) {
 	return host, err
 }
 
-// AskedHosts returns the hosts that aileron itself asks for tokens, each once: they must be among those of the manifest.
+// AskedHosts returns the hosts that aileron itself asks for tokens, each once: they are among those of the manifest.
 func (o *OAuth2) AskedHosts() []HostPattern {
 	var hosts []HostPattern
 	for _, text := range []string{o.TokenURL, o.DeviceURL, o.RevokeURL} {
@@ -271,7 +271,7 @@ func (o *OAuth2) AskedHosts() []HostPattern {
 }
 
 // CheckLogin returns an error if m asks for an oauth2 credential and does not declare how one is obtained, which is
-// what a connector must declare that is installed or packed. One that was installed before goes on with an access token.
+// what a connector must declare that is installed or packed. One installed before goes on with an access token.
 func (m *Manifest) CheckLogin() error {
 	if c := m.Credential; c == nil || c.Kind != KindOAuth2 || c.OAuth2 != nil {
 		return nil

@@ -79,7 +79,8 @@ func TestMistakesInALogin(t *testing.T) {
 			".token_url: \"http://oauth2.googleapis.com/token\" does not begin with https://"},
 		{"https://oauth2.googleapis.com/token", "https://evil.example/token", at + ".token_url: its host evil.example:443 " +
 			"is not among capabilities.network.hosts: add it"},
-		{"https://oauth2.googleapis.com/token", "https://oauth2.googleapis.com:8443/token", "host oauth2.googleapis.com:8443"},
+		{"https://oauth2.googleapis.com/token", "https://oauth2.googleapis.com:8443/token",
+			"host oauth2.googleapis.com:8443"},
 		{"https://oauth2.googleapis.com/token", "https://oauth2.googleapis.com@evil.example/", "a user before the host"},
 		{"https://oauth2.googleapis.com/token", "https://oauth2.googleapis.com/token#x", "a fragment"},
 		{"https://oauth2.googleapis.com/token", "https://oauth2.googleapis.com/a?client_secret=x", "has \"client_secret\""},
@@ -88,7 +89,8 @@ func TestMistakesInALogin(t *testing.T) {
 		{"https://oauth2.googleapis.com/token", "https://oauth2.googleapis.com/\\u0000", "plain ASCII"},
 		{"https://oauth2.googleapis.com/token", "https://oauth2.googleapis.com/" + strings.Repeat("x", 2048),
 			"at most 2048 characters"},
-		{"https://oauth2.googleapis.com/token", "", at + ".token_url: it is missing, and grant = \"authorization_code\" needs it"},
+		{"https://oauth2.googleapis.com/token", "",
+			at + ".token_url: it is missing, and grant = \"authorization_code\" needs it"},
 		{"https://accounts.google.com/o/oauth2/v2/auth", "https://a.example/?redirect_uri=https://evil.example",
 			"line 13: " + at + ".authorize_url: its query has \"redirect_uri\""},
 		{"authorize_url =", "authorise_url =", at + ".authorise_url: unknown key"},
@@ -114,7 +116,8 @@ func TestMistakesInALogin(t *testing.T) {
 		{"\"offline\"", "{ x = \"y\" }", at + ".auth_params: it is not a table of strings"},
 		{"{ access_type = \"offline\", prompt = \"consent\" }", "[]", at + ".auth_params: it is not a table of strings"},
 		{"access_type", params(17) + "access_type", "more than 16 entries"},
-		{"authorize_url =", "grant = \"password\"\nauthorize_url =", at + ".grant: \"password\" is not \"authorization_code\" or"},
+		{"authorize_url =", "grant = \"password\"\nauthorize_url =",
+			at + ".grant: \"password\" is not \"authorization_code\" or"},
 		{"authorize_url =", "grant = \"device_code\"\nauthorize_url =", ".device_authorization_url: it is missing"},
 		{"authorize_url =", "device_authorization_url = \"https://oauth2.googleapis.com/d\"\nauthorize_url =",
 			".device_authorization_url: it is for grant = \"device_code\""},
@@ -122,7 +125,8 @@ func TestMistakesInALogin(t *testing.T) {
 			"\"client_credentials\" it is a credential, which the user binds: remove it"},
 		{"authorize_url =", "revoke_url = \"https://revoke.example/\"\nauthorize_url =",
 			at + ".revoke_url: its host revoke.example:443 is not among"},
-		{"kind = \"oauth2\"", "kind = \"bearer\"", "line 12: " + at + ": the table is for kind = \"oauth2\", and the kind is"},
+		{"kind = \"oauth2\"", "kind = \"bearer\"",
+			"line 12: " + at + ": the table is for kind = \"oauth2\", and the kind is"},
 	} {
 		text := strings.Replace(gmailManifest, c.old, c.new, 1)
 		if _, err := ParseManifest([]byte(text)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -16,7 +16,8 @@ type owner struct{ module, files, why string }
 var owners = []owner{
 	{"aead.dev/minisign", "spec/signature/*.go", "signatures that minisign verifies, and its encrypted keys"},
 	{"filippo.io/age", "vault/*.go", "the vault at rest"},
-	{"github.com/BurntSushi/toml", "spec/manifest*.go internal/config/*.go", "manifests and the configuration"},
+	{"github.com/BurntSushi/toml", "spec/manifest*.go spec/oauth2.go internal/config/*.go",
+		"manifests and the configuration"},
 	{"github.com/BurntSushi/toml", "spec/action/parse.go", "the frontmatter of an action"},
 	{"github.com/BurntSushi/toml", "spec/signature/*.go", "the files of publishers' keys"},
 	{"github.com/chromedp/cdproto", "e2e/page/*_test.go", "what the browser of a test can be asked"},

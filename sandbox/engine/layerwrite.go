@@ -22,8 +22,8 @@ type Put struct {
 
 // Write puts files into a container that was made and has never been started, where its layer is a plain directory of a
 // Podman that this process has started as root. Podman takes two processes for the same, and a mount. The result is
-// what it would be: a directory that the layer lacks is copied from the image's, with its owner and mode, and a link at the
-// place of a file is replaced. It reports false where that is not certain. The engine has to be asked for all of it
+// what it would be: a directory that the layer lacks is copied from the image's, with its owner and mode, and a link at
+// the place of a file is replaced. It reports false where that is not certain. The engine has to be asked for all of it
 // then, which replaces what was written.
 func (l Layer) Write(puts []Put) bool {
 	info, err := os.Lstat(l.dir)

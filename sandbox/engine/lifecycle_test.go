@@ -120,7 +120,8 @@ func TestPodmanListsContainersAndOrphanedFiles(t *testing.T) {
 	e := respondingPodman(t, mux)
 	for want, failing := range map[string]bool{"ours orphan": false, "ours": true} {
 		fails.Store(failing)
-		list, err := e.List(t.Context(), Filter{Label: "session", Role: "role", NamePrefix: "aileron-", OrphanGrace: time.Minute})
+		list, err := e.List(t.Context(),
+			Filter{Label: "session", Role: "role", NamePrefix: "aileron-", OrphanGrace: time.Minute})
 		var ids []string
 		for _, c := range list {
 			ids = append(ids, c.ID)

@@ -104,12 +104,14 @@ func TestLoginsOfADocument(t *testing.T) {
 authorize_url = "https://w.t.example/auth?x=1"
 token_url = "https://l.t.example/token"
 `,
-		`"deviceAuthorization":{"deviceAuthorizationUrl":"https://l.t.example/device","tokenUrl":"https://l.t.example/token"}`: `
+		`"deviceAuthorization":{"deviceAuthorizationUrl":"https://l.t.example/device",` +
+			`"tokenUrl":"https://l.t.example/token"}`: `
 grant = "device_code"
 device_authorization_url = "https://l.t.example/device"
 token_url = "https://l.t.example/token"
 `,
-		`"authorizationCode":{"authorizationUrl":"/a","tokenUrl":"/t"},"clientCredentials":{"tokenUrl":"https://l.t.example/c"}`: `
+		`"authorizationCode":{"authorizationUrl":"/a","tokenUrl":"/t"},` +
+			`"clientCredentials":{"tokenUrl":"https://l.t.example/c"}`: `
 grant = "client_credentials"
 token_url = "https://l.t.example/c"
 `,

@@ -20,7 +20,7 @@ type Counting struct {
 
 const selectNext = `SELECT seq FROM events WHERE seq >= ? ORDER BY seq LIMIT 1`
 
-// smallCache bounds the pages that are cached. Each is read once, but for the inner ones of the table: more pages, which
+// smallCache bounds the pages that are cached. Each is read once, but for inner ones of the table: more pages, which
 // the driver allocates and releases one by one, cost a tenth of the time of a summary.
 const smallCache = "PRAGMA cache_size = 48"
 
