@@ -209,11 +209,15 @@ func (c *Connector) checkAgainst(m Manifest, d *diagnostics) {
 				continue
 			}
 			used = true
-			switch {
-			case m.Credential == nil:
+			switch need := m.Credential; {
+			case need == nil:
 				d.add(path+".credential", "the manifest asks for no credential")
-			case m.Credential.Kind != op.Injection.Kind:
-				d.add(path+".credential", "its kind is %s, and the manifest's is %s", op.Injection.Kind, m.Credential.Kind)
+			case need.Kind != op.Injection.Kind:
+				d.add(path+".credential", "its kind is %s, and the manifest's is %s", op.Injection.Kind, need.Kind)
+			case need.OAuth2 != nil:
+				if err := need.OAuth2.CheckOperation(op); err != nil {
+					d.add(path+".path", "%v", err)
+				}
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -202,7 +203,7 @@ func (o *OAuth2) checkAuthParams(add func(key, format string, args ...any)) {
 		add("auth_params", "it has more than %d entries", maxAuthParams)
 		return
 	}
-	for _, name := range sortedKeys(o.AuthParams) {
+	for _, name := range slices.Sorted(maps.Keys(o.AuthParams)) {
 		switch value := o.AuthParams[name]; {
 		case !isName(name, "._-"):
 			add("auth_params", "%q is not letters, digits, dots, dashes and underscores", name)
@@ -214,20 +215,12 @@ func (o *OAuth2) checkAuthParams(add func(key, format string, args ...any)) {
 	}
 }
 
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
 // isVisible reports whether s is printable ASCII without spaces.
 func isVisible(s string) bool { return isPrintable(s) && !strings.Contains(s, " ") }
 
 // endpoint returns the host of an https URL that a manifest may have: a host that a connector may name, no user, no
-// fragment (RFC 6749 section 3.1), and no parameter that is aileron's.
+// fragment (RFC 6749 section 3.1), a path in the one spelling that paths of operations have, and no parameter that is
+// aileron's.
 func endpoint(text string) (HostPattern, error) {
 	if len(text) > maxURL || !isVisible(text) || strings.ContainsAny(text, "\\\"") {
 		return HostPattern{}, fmt.Errorf("it is not a URL of at most %d characters of plain ASCII", maxURL)
@@ -242,6 +235,9 @@ func endpoint(text string) (HostPattern, error) {
 		return HostPattern{}, errors.New("it has a user before the host")
 	case strings.Contains(text, "#"):
 		return HostPattern{}, errors.New("it has a fragment")
+	}
+	if _, err := ParseTemplate(pathOf(u)); err != nil {
+		return HostPattern{}, fmt.Errorf("its path is not plain: %w", err)
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -259,15 +255,90 @@ func endpoint(text string) (HostPattern, error) {
 	return host, err
 }
 
+// pathOf returns the path of a request to a URL.
+func pathOf(u *url.URL) string { return cmp.Or(u.EscapedPath(), "/") }
+
+// asked is a URL that aileron itself asks.
+type asked struct {
+	key, url, path string
+	host           HostPattern
+}
+
+// asked returns those of the URLs that are valid.
+func (o *OAuth2) asked() []asked {
+	var all []asked
+	for _, a := range []asked{{key: "token_url", url: o.TokenURL}, {key: "device_authorization_url", url: o.DeviceURL},
+		{key: "revoke_url", url: o.RevokeURL}} {
+		var err error
+		if a.host, err = endpoint(a.url); err != nil {
+			continue
+		}
+		if u, err := url.Parse(a.url); err == nil {
+			a.path = pathOf(u)
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
 // AskedHosts returns the hosts that aileron itself asks for tokens, each once: they are among those of the manifest.
 func (o *OAuth2) AskedHosts() []HostPattern {
 	var hosts []HostPattern
-	for _, text := range []string{o.TokenURL, o.DeviceURL, o.RevokeURL} {
-		if host, err := endpoint(text); err == nil && !slices.Contains(hosts, host) {
-			hosts = append(hosts, host)
+	for _, a := range o.asked() {
+		if !slices.Contains(hosts, a.host) {
+			hosts = append(hosts, a.host)
 		}
 	}
 	return hosts
+}
+
+// CheckOperation returns an error if a request of op, with the credential, can be one for tokens. The credential is for
+// the service; with it, what issues or revokes tokens is for aileron alone.
+func (o *OAuth2) CheckOperation(op *Operation) error {
+	if op.Injection == nil {
+		return nil
+	}
+	for _, a := range o.asked() {
+		if op.reaches(a.host, a.path) {
+			return fmt.Errorf("%q can be a request to %s, %s, which only aileron may ask with this credential: declare "+
+				"another path or the values of its variables, or no credential", op.Name, a.key, a.url)
+		}
+	}
+	return nil
+}
+
+// reaches reports whether op has requests whose path is this one for a server, one that reads escaped slashes included.
+// The query does not count.
+func (op *Operation) reaches(host HostPattern, path string) bool {
+	if !slices.ContainsFunc(op.Hosts, func(h HostPattern) bool { return h.covers(host.Name, host.Port) }) {
+		return false
+	}
+	parts := appendSegments(nil, path)
+	ends := make([]bool, len(parts)+1) // where the segments so far may end
+	ends[0] = true
+	for _, s := range op.Path.segments {
+		next := make([]bool, len(ends))
+		for from := range parts {
+			for to := from + 1; ends[from] && to < len(ends) && (to == from+1 || s.rest || s.slash); to++ {
+				next[to] = next[to] || op.takes(s, parts[from:to])
+			}
+		}
+		ends = next
+	}
+	return ends[len(parts)]
+}
+
+// takes reports whether a segment of the path may be these, with escaped slashes between.
+func (op *Operation) takes(s segment, parts []string) bool {
+	if s.name == "" {
+		return s.literal == parts[0]
+	}
+	for _, in := range op.limited {
+		if in.In == InPath && in.Name == s.name {
+			return in.accepts(strings.Join(parts, "%2F"))
+		}
+	}
+	return true
 }
 
 // CheckLogin returns an error if m asks for an oauth2 credential and does not declare how one is obtained, which is

@@ -84,6 +84,10 @@ func TestMistakesInALogin(t *testing.T) {
 		{"https://oauth2.googleapis.com/token", "https://oauth2.googleapis.com@evil.example/", "a user before the host"},
 		{"https://oauth2.googleapis.com/token", "https://oauth2.googleapis.com/token#x", "a fragment"},
 		{"https://oauth2.googleapis.com/token", "https://oauth2.googleapis.com/a?client_secret=x", "has \"client_secret\""},
+		{"https://oauth2.googleapis.com/token", "https://oauth2.googleapis.com/x/../token", "its path is not plain"},
+		{"https://oauth2.googleapis.com/token", "https://oauth2.googleapis.com/%74oken", "its path is not plain"},
+		{"https://oauth2.googleapis.com/token", "https://oauth2.googleapis.com//token", "its path is not plain"},
+		{"https://oauth2.googleapis.com/token", "https://oauth2.googleapis.com/{tenant}/token", "its path is not plain"},
 		{"https://oauth2.googleapis.com/token", "https://127.0.0.1/token", "is an address"},
 		{"https://oauth2.googleapis.com/token", "https://localhost/token", "leads to this machine"},
 		{"https://oauth2.googleapis.com/token", "https://oauth2.googleapis.com/\\u0000", "plain ASCII"},
@@ -156,5 +160,71 @@ func TestANewConnectorDeclaresItsLogin(t *testing.T) {
 	for _, text := range []string{gmailManifest, goodManifest} {
 		m := must.Get(ParseManifest([]byte(text)))(t)
 		must.Do(t, m.CheckLogin())
+	}
+}
+
+// With its credential, a request of a sandbox is never one that issues or revokes tokens, whichever spelling of a path
+// an agent chooses.
+func TestNoOperationAsksForTokens(t *testing.T) {
+	const manifest = `[connector]
+name = "github://acme/chat"
+version = "1.0.0"
+
+[capabilities.network]
+hosts = ["api.chat.example:443", "*.chat.example:443", "other.example:443"]
+
+[capabilities.credential]
+kind = "oauth2"
+scope = "Chat"
+
+[capabilities.credential.oauth2]
+grant = "device_code"
+token_url = "https://api.chat.example/api/oauth.access"
+device_authorization_url = "https://api.chat.example/api/oauth/device"
+revoke_url = "https://api.chat.example"
+`
+	const methods = `, "inputs": [{"name": "method", "type": "string", "values": `
+	for _, c := range []struct{ host, path, more, want string }{
+		{"api", "/api/{method}", "", `"run" can be a request to token_url, https://api.chat.example/api/oauth.access, ` +
+			`which only aileron may ask with this credential: declare another path or the values of its variables`},
+		{"api", "/api/oauth.access", "", "token_url"},
+		{"api", "/api/{rest...}", "", "token_url"},
+		{"*", "/api/{method}", `, "wildcard_credential": true`, "token_url"},
+		{"api", "/api/{method}", methods + `["chat.post", "*.access"]}]`, "token_url"},
+		{"api", "/{all}", `, "escaped_slash": true`, "token_url"},
+		{"api", "/{method}", `, "escaped_slash": true` + methods + `["*access"]}]`, "token_url"},
+		{"api", "/api/oauth/{kind}", "", "device_authorization_url"},
+		{"api", "/api/{what}", `, "inputs": [{"name": "what", "type": "string", "escaped_slash": true, ` +
+			`"values": ["*device"]}]`, "device_authorization_url"},
+		{"api", "/", "", "revoke_url, https://api.chat.example,"},
+		{"api", "/api/{method}", methods + `["chat.post", "*.list"]}]`, ""},
+		{"api", "/api/{method}/more", "", ""},
+		{"api", "/api/chat.post", "", ""},
+		{"api", "/v2/{rest...}", "", ""},
+		{"other.example", "/{all...}", "", ""},
+	} {
+		host := c.host
+		if !strings.Contains(host, ".") {
+			host += ".chat.example"
+		}
+		operation := `{"name": "run", "method": "POST", "path": "` + c.path + `", "hosts": ["` + host + `"]` + c.more
+		declare := func(rest string) error {
+			_, err := Load([]byte(manifest), []byte(`{"schema_version": "aileron.connector.v1",
+ "connector": {"fqn": "github://acme/chat", "version": "1.0.0"}, "tools": [{"name": "chat", "operations": [
+  {"name": "get", "method": "GET", "path": "/v3/chats", "hosts": ["api.chat.example"], "credential": "oauth2"},
+  `+operation+rest+`}]}]}`))
+			return err
+		}
+		err := declare(`, "credential": "oauth2"`)
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s%s: %v", c.path, c.more, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), "tools[0].operations[1].path: ")):
+			t.Errorf("%s%s: the error is %v, want %q in it", c.path, c.more, err, c.want)
+		}
+		if err := declare(""); err != nil && !strings.Contains(c.more, "wildcard_credential") {
+			t.Errorf("%s%s, without the credential: %v", c.path, c.more, err)
+		}
 	}
 }

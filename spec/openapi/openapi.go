@@ -74,6 +74,7 @@ func Connector(data []byte, opts Options) (c *scaffold.Connector, leftOut []stri
 			return nil, nil, errors.New("the document's schemas refer to each other too often to be read")
 		}
 	}
+	r.leaveOutTokens(c)
 	r.noteTheRest()
 	if len(c.Operations) == 0 {
 		return nil, r.notes.lines(), hint.New(errors.New("the document has no operation that a connector can declare"),

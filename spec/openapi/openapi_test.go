@@ -136,6 +136,17 @@ token_url = "https://l.t.example/c"
 	}
 }
 
+// An operation that issues tokens is left out where it would have the credential: aileron itself asks for them.
+func TestOperationsThatIssueTokensAreLeftOut(t *testing.T) {
+	const api = `{"get":{"security":[{"s":[]}]}},"/oauth/keys":{"get":{}},` +
+		`"/oauth/token":{"post":{"security":[{"s":[]}]}}`
+	c, leftOut := made(t, minimal(api, `,"components":{"securitySchemes":{"s":{"type":"oauth2","flows":{`+
+		`"clientCredentials":{"tokenUrl":"https://api.t.example/oauth/token"}}}}}`), Options{})
+	if len(c.Operations) != 2 || !strings.Contains(leftOut, "only aileron may ask for: POST /oauth/token") {
+		t.Errorf("the operations are %+v, left out:\n%s", c.Operations, leftOut)
+	}
+}
+
 // Options have precedence over the document.
 func TestOptions(t *testing.T) {
 	data := minimal(`{"get":{"operationId":"a","tags":["x"]},"post":{"operationId":"b"},"put":{"tags":["xy"]}}`, "")

@@ -256,6 +256,21 @@ func (r *reader) need(c *scaffold.Connector) *scaffold.Need {
 	return need
 }
 
+// leaveOutTokens leaves out the operations that ask for tokens with the credential, which aileron itself does.
+func (r *reader) leaveOutTokens(c *scaffold.Connector) {
+	if r.scheme == nil || r.scheme.login == nil {
+		return
+	}
+	c.Operations = slices.DeleteFunc(c.Operations, func(op scaffold.Operation) bool {
+		asks := op.AsksForTokens(r.scheme.login)
+		if asks {
+			r.notes.add("operations that issue or revoke tokens with the credential, which only aileron may ask for",
+				op.Method+" "+op.Path)
+		}
+		return asks
+	})
+}
+
 // maxScopeText bounds what is said of scopes to the person who makes a token.
 const maxScopeText = 1000
 

@@ -154,13 +154,26 @@ func isToolName(name string) bool {
 // Check returns what package spec has against the operation.
 func (op *Operation) Check() []*spec.Diagnostic { return faults("tool", *op) }
 
-// faults returns those of a connector with one tool and one operation.
-func faults(name string, op Operation) []*spec.Diagnostic {
+// AsksForTokens reports whether a request of the operation can be one that is for aileron alone: see
+// [spec.OAuth2.CheckOperation].
+func (op *Operation) AsksForTokens(login *spec.OAuth2) bool {
+	c, err := alone("tool", *op)
+	return err == nil && login.CheckOperation(c.Tools[0].Operations[0]) != nil
+}
+
+// alone returns a connector with one tool and one operation.
+func alone(name string, op Operation) (*spec.Connector, error) {
 	c := Connector{FQN: "github://a/b", Tool: name, Operations: []Operation{op}}
 	text, err := c.compact()
-	if err == nil {
-		_, err = spec.Parse(text)
+	if err != nil {
+		return nil, err
 	}
+	return spec.Parse(text)
+}
+
+// faults returns those of a connector with one tool and one operation.
+func faults(name string, op Operation) []*spec.Diagnostic {
+	_, err := alone(name, op)
 	if err == nil {
 		return nil
 	}
