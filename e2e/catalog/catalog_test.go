@@ -36,8 +36,8 @@ const (
 )
 
 // secretOf are the secrets of the entries that need one.
-var secretOf = map[string]string{"anthropic": key, "openai": key, "google": key, "openrouter": key, "github": token,
-	"github-graphql": token, "gitlab": token}
+var secretOf = map[string]string{"anthropic": key, "openai": key, "gemini": key, "openrouter": key, "github": token,
+	"github-graphql": token, "gitlab": token, "google": token, "linear": token, "slack": token}
 
 // Every client of testdata/clients.sh works with the catalogue as it is.
 func TestClientsWorkWithTheCatalogue(t *testing.T) {

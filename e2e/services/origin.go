@@ -1,6 +1,7 @@
 // Package services has stand-ins for the services of the catalogue, under their real names: code hosts with real
-// repositories, registries with a package each, and model providers. They demand the credential that belongs to each,
-// and that none comes where none belongs. [Start] starts them; e2e/catalog and e2e/day run clients against them.
+// repositories, registries with a package each, model providers, mail, calendars and chat. They demand the credential
+// that belongs to each, and that none comes where none belongs. [Start] starts them; e2e/catalog and e2e/day run
+// clients against them.
 package services
 
 import (
@@ -21,7 +22,7 @@ import (
 
 // Canaries that open nothing: they exist to be searched for.
 const (
-	Token = "ghp_services/TOKEN+0123456789abcdefXYZ"  // GitHub and GitLab
+	Token = "ghp_services/TOKEN+0123456789abcdefXYZ"  // GitHub, GitLab, and what is not a model provider
 	Key   = "sk-ant-services/KEY+9876543210fedcbaZYX" // the model providers
 )
 
@@ -50,6 +51,7 @@ func Start(t *testing.T, repository, image string, script stub.Script) *Origin {
 		o.addGems(t, image)
 	}
 	o.addModels()
+	o.addApps()
 	script.Token, script.Key, script.Services = Token, Key, o.services
 	o.Server = stub.Start(t, script)
 	o.plain = o.servePlain(t)
@@ -112,6 +114,22 @@ func (o *Origin) addModels() {
 	}
 	o.services["generativelanguage.googleapis.com"] = guarded("X-Goog-Api-Key", Key, model(candidates))
 	o.services["local-model.test"] = Unguarded(model(completion))
+}
+
+// addApps adds Google's mail and calendars, Linear and Slack, each with one answer.
+func (o *Origin) addApps() {
+	for host, answer := range map[string]string{
+		"gmail.googleapis.com": `{"messages": [{"id": "m1", "threadId": "of the mail"}]}`,
+		"www.googleapis.com":   `{"items": [{"id": "e1", "summary": "of the calendar"}]}`,
+		"api.linear.app":       `{"data": {"viewer": {"name": "of Linear"}}}`,
+		"slack.com":            `{"ok": true, "channel": "C1", "ts": "1.2", "text": "of the channel"}`,
+	} {
+		o.services[host] = guarded("Authorization", "Bearer "+Token, http.HandlerFunc(
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, answer)
+			}))
+	}
 }
 
 // guarded demands a value of a field, which the client does not have.

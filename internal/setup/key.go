@@ -26,7 +26,7 @@ func keyForms() []keyForm {
 		{connector: "anthropic-oauth", what: "token of claude setup-token", prefixes: []string{"sk-ant-oat"}},
 		{connector: "openai", what: "OpenAI API key", prefixes: []string{"sk-"}, not: []string{"sk-ant-", "sk-or-"}},
 		{connector: "openrouter", what: "OpenRouter API key", prefixes: []string{"sk-or-"}},
-		{connector: "google", what: "Google Gemini API key", prefixes: []string{"AIza", "AQ."}},
+		{connector: "gemini", what: "Google Gemini API key", prefixes: []string{"AIza", "AQ."}},
 		{connector: "github", what: "GitHub token",
 			prefixes: []string{"ghp_", "github_pat_", "gho_", "ghu_", "ghs_"}},
 	}

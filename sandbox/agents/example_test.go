@@ -15,7 +15,7 @@ func ExampleFind() {
 	fmt.Println("needs one of the connectors", agent.Connectors)
 	// Output:
 	// runs opencode
-	// needs one of the connectors [anthropic openai google openrouter local-openai]
+	// needs one of the connectors [anthropic openai gemini openrouter local-openai]
 }
 
 func ExampleNames() {

@@ -34,6 +34,6 @@ func opencode() Agent {
 		Resume:     []string{"--continue"},
 		Prelude:    opencodePrelude,
 		Recipe:     []byte(opencodeRecipe),
-		Connectors: []string{"anthropic", "openai", "google", "openrouter", "local-openai"},
+		Connectors: []string{"anthropic", "openai", "gemini", "openrouter", "local-openai"},
 	}
 }

@@ -194,9 +194,34 @@ apk_requests() {
 
 anthropic() { node24 "$project/models.mjs" anthropic; }
 openai() { node24 "$project/models.mjs" openai; }
-google() {
-	node24 "$project/models.mjs" google
+gemini() {
+	node24 "$project/models.mjs" gemini
 	denied -d '{}' https://generativelanguage.googleapis.com/v1beta/models/gemini:batchGenerateContent
+}
+google() {
+	get 'https://gmail.googleapis.com/gmail/v1/users/me/messages?q=in:inbox&alt=json' >out
+	has 'of the mail' out
+	get -d '{"raw":"UmU"}' -H content-type:application/json \
+		https://gmail.googleapis.com/gmail/v1/users/me/messages/send >out
+	get 'https://www.googleapis.com/calendar/v3/calendars/a%40acme.example/events?singleEvents=true' >out
+	has 'of the calendar' out
+	denied -X DELETE https://gmail.googleapis.com/gmail/v1/users/me/messages/m1
+	curl -sS -o out -d grant_type=refresh_token https://oauth2.googleapis.com/token
+	has host_not_allowed out
+}
+linear() {
+	get -d '{"query":"{viewer{name}}"}' -H "authorization: $LINEAR_API_KEY" -H content-type:application/json \
+		https://api.linear.app/graphql >out
+	has 'of Linear' out
+	denied -d grant_type=refresh_token https://api.linear.app/oauth/token
+}
+slack() {
+	get 'https://slack.com/api/conversations.history?channel=C1&limit=5' -H "authorization: Bearer $SLACK_BOT_TOKEN" >out
+	has 'of the channel' out
+	get -d 'channel=C1' https://slack.com/api/conversations.history >out
+	get -d '{"channel":"C1","text":"hello"}' -H content-type:application/json https://slack.com/api/chat.postMessage >out
+	denied -d 'channel=C1&ts=1.2' https://slack.com/api/chat.delete
+	denied -d token=x https://slack.com/api/auth.revoke
 }
 openrouter() { node24 "$project/models.mjs" openrouter; }
 local_openai() { node24 "$project/models.mjs" local; }

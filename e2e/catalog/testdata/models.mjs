@@ -23,7 +23,7 @@ const ask = {
     return answer.content[0].text
   },
   openai: () => ofOpenAI({}, true),
-  async google() {
+  async gemini() {
     const { GoogleGenAI } = require('@google/genai')
     const models = new GoogleGenAI({ apiKey: process.env.GEMINI_API_KEY }).models
     return (await models.generateContent({ model: 'gemini', contents: 'hello' })).text
