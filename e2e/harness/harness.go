@@ -62,9 +62,13 @@ func isAileron(pkg string) bool {
 	return err == nil && strings.HasSuffix(dir, filepath.Join("cmd", "aileron"))
 }
 
-// compile builds one static program.
+// compile builds one static program, whose package may be the root of a module of its own.
 func compile(path, pkg, ldflags string) error {
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", ldflags, "-o", path, pkg)
+	module := "."
+	if _, err := os.Stat(filepath.Join(pkg, "go.mod")); err == nil {
+		module, pkg = pkg, "."
+	}
+	build := exec.Command("go", "build", "-C", module, "-trimpath", "-ldflags", ldflags, "-o", path, pkg)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", filepath.Base(path), err, out)
