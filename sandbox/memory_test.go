@@ -119,7 +119,7 @@ func TestATerminalHasItsSizeWhenItsCommandStarts(t *testing.T) {
 		monitor := parentOf(t, e, id)
 		must.Do(t, syscall.Kill(monitor, syscall.SIGSTOP))
 		sized := make(chan error, 1)
-		go func() { sized <- e.ResizeCreated(ctx, id, 41, 121) }()
+		go func() { sized <- e.ResizeCreated(ctx, &engine.Container{ID: id}, 41, 121) }()
 		select {
 		case err := <-sized:
 			t.Errorf("ResizeCreated = %v, before the monitor has set the size", err)

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -113,13 +114,16 @@ func (r *running) start(ctx context.Context) (int, error) {
 		return 1, fmt.Errorf("attach to the sandbox: %w", attachErr)
 	}
 	if size, ok := r.size(); ok {
-		_ = r.e.ResizeCreated(ctx, r.box.ID, size.Height, size.Width)
+		_ = r.e.ResizeCreated(ctx, r.box, size.Height, size.Width)
 	}
 	if r.b.Starting != nil {
 		r.b.Starting()
 	}
 	var err error
 	if r.early, err = r.e.StartInterruptible(ctx, r.box.ID, r.b.Signals); err != nil {
+		if r.box.Abandoned() && !errors.Is(err, engine.ErrInterrupted) { // its terminal ended with the monitor
+			return 1, r.unmonitored("the sandbox", r.box)
+		}
 		return r.e.notStarted(r.b, r.gateway, err)
 	}
 	if r.alone() {
@@ -127,6 +131,9 @@ func (r *running) start(ctx context.Context) (int, error) {
 	}
 	r.began = time.Now()
 	r.e.Hold(ctx, r.box)
+	if r.box.Abandoned() && !r.box.Ended() {
+		return 1, r.unmonitored("the sandbox", r.box)
+	}
 	if missing := r.box.Unenforced(r.b.Limits); len(missing) > 0 && r.b.Unenforced != nil {
 		r.b.Unenforced(missing)
 	}

@@ -106,7 +106,7 @@ func (r *running) expectEnd() {
 // exit returns what the command's exit code means, once all output has arrived.
 func (r *running) exit(ctx context.Context, exit engine.Exit) (int, error) {
 	r.ended()
-	r.reportExhaustion(exit)
+	state := r.reportExhaustion(exit)
 	code := exit.Code
 	if r.outputClosed {
 		return 128 + int(syscall.SIGPIPE), nil
@@ -115,6 +115,9 @@ func (r *running) exit(ctx context.Context, exit engine.Exit) (int, error) {
 		return 1, r.withoutGateway()
 	}
 	if code > 128 && r.signalled == 0 && r.stopped != nil { // perhaps not the command's own end
+		if r.box.Unreported(state) {
+			return 1, r.unmonitored("the sandbox", r.box)
+		}
 		switch r.e.Presence(r.live, r.box.ID) {
 		case engine.Removed:
 			return 1, errRemoved
@@ -129,8 +132,8 @@ func (r *running) exit(ctx context.Context, exit engine.Exit) (int, error) {
 }
 
 // reportExhaustion reports what the sandbox ran out of, according to the kernel
-// and the engine.
-func (r *running) reportExhaustion(exit engine.Exit) {
+// and the engine, and returns its last state, as far as the engine knows it.
+func (r *running) reportExhaustion(exit engine.Exit) (last engine.State) {
 	if r.processEnded != nil && r.box.Held() {
 		select {
 		case <-r.processEnded: // as the engine has reported
@@ -139,14 +142,15 @@ func (r *running) reportExhaustion(exit engine.Exit) {
 		}
 	}
 	if exit.State == nil {
-		if c, err := r.e.Inspect(r.live, r.box.ID); err == nil {
-			exit.State = &c
-		}
+		last, _ = r.e.Inspect(r.live, r.box.ID)
+	} else {
+		last = *exit.State
 	}
-	r.exhausted.Memory = r.exhausted.Memory || exit.State != nil && exit.State.OOMKilled
+	r.exhausted.Memory = r.exhausted.Memory || last.OOMKilled
 	if r.exhausted != (engine.Exhaustion{}) && r.b.Exhausted != nil {
 		r.b.Exhausted(r.exhausted)
 	}
+	return last
 }
 
 // endWithOutput ends a sandbox whose output has no reader any more.
@@ -279,8 +283,9 @@ func (e *Engine) withoutGateway(ctx context.Context, box, gateway *engine.Contai
 // returns that as its error.
 func (r *running) unmonitored(whose string, c *engine.Container) error {
 	r.signal(syscall.SIGKILL)
+	monitor := cmp.Or(c.Monitor, map[string]string{"podman": "conmon", "docker": "containerd-shim"}[r.e.Kind()])
 	return fmt.Errorf("run the sandbox: %s, %s's monitor of %s, ended, so the sandbox was ended too; run it again",
-		c.Monitor, r.e.Kind(), whose)
+		monitor, r.e.Kind(), whose)
 }
 
 // socketNames are the sockets in Uplink.Sockets at which all that a sealed

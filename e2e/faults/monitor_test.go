@@ -49,26 +49,84 @@ func TestAKilledMonitorEndsTheBox(t *testing.T) {
 	}
 }
 
+// A session has attached to its box then, and has not looked for the monitor yet.
+func TestAMonitorKilledWhileTheBoxStartsEndsTheBox(t *testing.T) {
+	ownService(t)
+	t.Parallel()
+	for name, c := range map[string]struct{ detached, begun bool }{
+		"before it begins":             {},
+		"when it has begun":            {begun: true},
+		"of a detached one":            {detached: true},
+		"of a detached one, which has": {detached: true, begun: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUser(t, "podman")
+			dir := t.TempDir()
+			held, goOn := filepath.Join(dir, "held"), filepath.Join(dir, "go")
+			u.wrapRuntime(func(runtime string) string {
+				wait := fmt.Sprintf("mkdir %q; until [ -e %q ]; do sleep 0.05; done", held, goOn)
+				start := fmt.Sprintf(`%q "$@" || exit`, runtime)
+				if c.begun {
+					wait, start = start, wait
+				}
+				return fmt.Sprintf("case \" $* \" in *' start '*) if ! mkdir %q; then\n%s\n%s\nexit; fi; esac\nexec %q \"$@\"\n",
+					filepath.Join(dir, "gateway"), wait, start, runtime)
+			})
+			line := u.boxArgs("sleep 600")
+			if c.detached {
+				line = u.detachArgs("sleep 600")
+			}
+			r := u.begin(line...)
+			harness.WaitFor(t, "the box is started", func() bool { _, err := os.Stat(held); return err == nil })
+			_, monitor, id := u.making("box")
+			kill(t, monitor, syscall.SIGKILL)
+			r.session = must.Get(os.ReadDir(filepath.Join(u.home, "sessions")))(t)[0].Name()
+			must.Do(t, os.WriteFile(goOn, nil, 0o600))
+			if c.detached && c.begun {
+				r.end() // the command, which ends with its terminal, may have begun for it
+				harness.WaitFor(t, "the session ends", func() bool { return len(u.rows("--event", "session.ended")) == 1 })
+			} else {
+				r.fails("conmon, podman's monitor of the sandbox, ended, so the sandbox was ended too; run it again")
+			}
+			r.closed(1, "conmon, podman's monitor of the sandbox, ended")
+			var left []string
+			if !harness.Poll(patience, 100*time.Millisecond, func() bool { left = u.of(id); return len(left) == 0 }) {
+				t.Errorf("left:\n%s", strings.Join(left, "\n"))
+			}
+			harness.WaitFor(t, "nothing is left", func() bool { return u.left() == "" })
+			r.nothing()
+		})
+	}
+}
+
 // holdCreation has Podman's OCI runtime wait when it has made the first container of a role: what a service that is
 // killed then has started, is there for as long as the test needs.
 func (u *user) holdCreation(role string) (held string) {
+	u.t.Helper()
+	held = filepath.Join(u.t.TempDir(), "held")
+	u.wrapRuntime(func(runtime string) string {
+		return fmt.Sprintf(`%q "$@" || exit
+case " $* " in *" create "*)
+	if tr '\0' ' ' <"/proc/$PPID/cmdline" | grep -q -- ' -n aileron-[^ ]*-%s ' && mkdir %q 2>/dev/null; then sleep 3600; fi
+esac
+`, runtime, role, held)
+	})
+	return held
+}
+
+// wrapRuntime has Podman run a script in place of its OCI runtime, whose path the script gets.
+func (u *user) wrapRuntime(script func(runtime string) string) {
 	u.t.Helper()
 	info := exec.Command("podman", "info", "--format", "{{.Host.OCIRuntime.Name}} {{.Host.OCIRuntime.Path}}")
 	info.Env = engineEnv()
 	name, path, _ := strings.Cut(strings.TrimSpace(string(must.Get(info.Output())(u.t))), " ")
 	dir := u.t.TempDir()
-	held, wrapper, conf := filepath.Join(dir, "held"), filepath.Join(dir, name), filepath.Join(dir, "containers.conf")
-	script := fmt.Sprintf(`#!/bin/sh
-%q "$@" || exit
-case " $* " in *" create "*)
-	if tr '\0' ' ' <"/proc/$PPID/cmdline" | grep -q -- ' -n aileron-[^ ]*-%s ' && mkdir %q 2>/dev/null; then sleep 3600; fi
-esac
-`, path, role, held)
-	must.Do(u.t, os.WriteFile(wrapper, []byte(script), 0o755))
+	wrapper, conf := filepath.Join(dir, name), filepath.Join(dir, "containers.conf")
+	must.Do(u.t, os.WriteFile(wrapper, []byte("#!/bin/sh\n"+script(path)), 0o755))
 	text := string(must.Get(os.ReadFile(podmanConf()))(u.t)) + fmt.Sprintf("[engine.runtimes]\n%s = [%q]\n", name, wrapper)
 	must.Do(u.t, os.WriteFile(conf, []byte(text), 0o600))
 	u.env = append(u.env, "CONTAINERS_CONF="+conf)
-	return held
 }
 
 // making waits until the OCI runtime has made the container of a role for the only session of a person, and returns the

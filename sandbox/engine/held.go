@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,7 +27,9 @@ type Container struct {
 	over    bool   // it had ended when Hold asked
 	exit    *State // how, if the engine knew
 
-	monitor *pidfd // of the process; nil: not known
+	monitor      *pidfd                    // of the process; nil: not known
+	abandoned    bool                      // the process had no monitor any more when it was held
+	monitorEnded atomic.Pointer[time.Time] // when Orphaned saw it; nil: not yet
 	// Monitor is the program of the engine's that reports how the container ends: conmon, or containerd's shim. ""
 	// is not known.
 	Monitor string
@@ -49,29 +52,40 @@ func (e *Engine) Hold(ctx context.Context, c *Container) (runs bool) {
 	if !s.Running || s.PID < 1 {
 		return s.Running
 	}
-	fd, err := unix.PidfdOpen(s.PID, 0)
+	// Of one that has ended, or whose number is of another namespace, the engine is asked again, which may take a
+	// moment to know.
+	if c.hold(s.PID) == unix.ESRCH || c.Ended() {
+		return e.stillRuns(ctx, c.ID)
+	}
+	return true
+}
+
+// hold takes hold of a process, unless that was done before or it is not the container's.
+func (c *Container) hold(pid int) error {
+	if c.Held() {
+		return nil
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		// It has ended, or its number is of another namespace: the engine is
-		// asked again, which may take a moment to know.
-		return err != unix.ESRCH || e.stillRuns(ctx, c.ID)
+		return err
 	}
 	p := &pidfd{fd}
 	// Read after the descriptor was opened: the number cannot have changed
 	// hands since, if it still is what it should be.
-	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", s.PID))
+	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	own := err == nil && strings.Contains(string(list), c.ID)
 	// A process that exits leaves its groups before the descriptor reports its
 	// end: that it is in no group of its own means nothing then.
-	if own || err == nil && !p.ended() && !exiting(s.PID) {
+	if own || err == nil && !p.ended() && !exiting(pid) {
 		c.groups = groupsOf(string(list), c.ID)
 	}
 	if !own {
 		p.release()
-		return true
+		return nil
 	}
-	c.process, c.pid = p, s.PID
+	c.process, c.pid = p, pid
 	c.holdMonitor()
-	return true
+	return nil
 }
 
 // holdMonitor takes hold of the monitor of a container whose first process is held: it is that process's parent, and
@@ -87,19 +101,50 @@ func (c *Container) holdMonitor() {
 	}
 	monitor := &pidfd{fd}
 	// Read after the descriptor was opened: see Hold.
-	if p, ok := readProcess(first.parent); ok && p.monitors() == c.ID {
+	p, ok := readProcess(first.parent)
+	if ok && p.monitors() == c.ID {
 		c.monitor, c.Monitor = monitor, filepath.Base(p.args[0])
 		return
 	}
 	monitor.release()
+	// A process whose parent was killed gets another, which knows nothing of containers. The parent of a virtual
+	// machine's never did: it is no first process of a namespace.
+	c.abandoned = ok && !strings.Contains(strings.Join(p.args, " "), c.ID) && firstOfNamespace(c.pid)
 }
+
+// firstOfNamespace reports whether a process is the first one of a namespace below this process's own.
+func firstOfNamespace(pid int) bool {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, numbers, _ := strings.Cut(string(status), "\nNSpid:")
+	numbers, _, _ = strings.Cut(numbers, "\n")
+	all := strings.Fields(numbers)
+	return len(all) > 1 && all[len(all)-1] == "1"
+}
+
+// Unreported reports whether an end that the engine reports was after that of the monitor, as [Container.Orphaned]
+// saw it: what a monitor reports, it knew before. A terminal ends with the monitor, and the program on it at once.
+func (c *Container) Unreported(s State) bool {
+	ended := c.monitorEnded.Load()
+	return ended != nil && s.Finished.After(*ended)
+}
+
+// Abandoned reports whether the monitor of the container is known to have ended.
+func (c *Container) Abandoned() bool { return c.abandoned || c.monitor.ended() }
 
 // Orphaned is closed, as long as ctx lives, when the monitor of the container has ended and its first process has not:
 // nothing reports how it ends, and its streams are closed. It is never closed where the monitor is not known.
 func (c *Container) Orphaned(ctx context.Context) <-chan struct{} {
 	orphaned := make(chan struct{})
+	if c.abandoned {
+		close(orphaned)
+		return orphaned
+	}
 	alone := false
-	ended := c.monitor.done(ctx, func() { alone = !c.Ended() })
+	ended := c.monitor.done(ctx, func() {
+		now := time.Now()
+		c.monitorEnded.Store(&now)
+		alone = !c.Ended()
+	})
 	go func() {
 		select {
 		case <-ended:

@@ -84,6 +84,7 @@ type State struct {
 	OOMKilled       bool // the kernel killed a process of it for its memory
 	ExitCode        int
 	PID             int // of its first process; 0: not known
+	Finished        time.Time
 
 	Layer Layer
 }
@@ -102,6 +103,7 @@ func (e *Engine) Inspect(ctx context.Context, id string) (State, error) {
 	if c.ContainerJSONBase != nil && c.State != nil {
 		s.Running, s.Paused, s.OOMKilled = c.State.Running, c.State.Paused, c.State.OOMKilled
 		s.ExitCode, s.PID = c.State.ExitCode, c.State.Pid
+		s.Finished, _ = time.Parse(time.RFC3339Nano, c.State.FinishedAt) // of one that runs it is none, or an old one
 		// Podman reports stopped until it has cleaned up behind the process.
 		s.Exited = c.State.Status == "exited" || c.State.Status == "stopped"
 	}

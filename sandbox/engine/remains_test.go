@@ -125,6 +125,34 @@ func TestAProcessWithoutItsMonitorIsOrphaned(t *testing.T) {
 	}
 }
 
+// A terminal ends with the monitor that holds it, and the program on it at once: which of both was seen first says
+// nothing, but a monitor that was killed has not reported a later end.
+func TestAnEndAfterThatOfItsMonitorIsUnreported(t *testing.T) {
+	process, endProcess := heldCat(t)
+	monitor, endMonitor := heldCat(t)
+	c := &Container{process: process, monitor: monitor}
+	before := time.Now()
+	orphaned := c.Orphaned(t.Context())
+	if c.Unreported(State{Finished: before.Add(time.Hour)}) {
+		t.Error("its monitor lives, and an end is unreported")
+	}
+	endMonitor()
+	<-orphaned
+	endProcess()
+	for what, at := range map[string]struct {
+		finished time.Time
+		want     bool
+	}{
+		"an end that the monitor saw":          {before, false},
+		"an end that no monitor saw":           {time.Now().Add(time.Millisecond), true},
+		"an end that the engine does not know": {time.Time{}, false},
+	} {
+		if got := c.Unreported(State{Finished: at.finished}); got != at.want {
+			t.Errorf("%s: Unreported = %v, want %v", what, got, at.want)
+		}
+	}
+}
+
 func TestAnEndThatIsNotReportedIsNotWaitedFor(t *testing.T) {
 	monitor, endMonitor := heldCat(t)
 	ended := make(chan struct{})

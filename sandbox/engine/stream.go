@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -168,20 +167,23 @@ func (t *Tail) String() string {
 
 // ResizeCreated sets the size of the terminal of a container that has been
 // created, but not started, and returns once the terminal has it: Podman hands
-// the size to the container's monitor, which may apply it after the start. It
+// the size to the container's monitor, which may apply it after the start. The container is held then. It
 // waits for callTime at most, and not at all where the terminal cannot be seen
 // from here: an engine of another machine or another namespace of processes, or
 // a host without cgroups. It does nothing where [Engine.SizesCreated] is false.
-func (e *Engine) ResizeCreated(ctx context.Context, id string, height, width uint) error {
+func (e *Engine) ResizeCreated(ctx context.Context, c *Container, height, width uint) error {
 	if !e.SizesCreated() {
 		return nil
 	}
-	if err := e.Resize(ctx, id, height, width); err != nil {
+	if err := e.Resize(ctx, c.ID, height, width); err != nil {
 		return err
 	}
-	s, err := e.Inspect(ctx, id)
+	s, err := e.Inspect(ctx, c.ID)
 	if err != nil || s.PID < 1 {
 		return err
+	}
+	if err := c.hold(s.PID); err != nil || !c.Held() {
+		return nil // it cannot be seen
 	}
 	// Its first process is the runtime's until the start: nothing of the image
 	// has run.
@@ -191,9 +193,8 @@ func (e *Engine) ResizeCreated(ctx context.Context, id string, height, width uin
 		return nil // it cannot be seen
 	}
 	defer func() { _ = unix.Close(tty) }()
-	// Read after the terminal was opened: the number cannot have changed hands.
-	if list, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", s.PID)); err != nil || !strings.Contains(string(list), id) {
-		return nil // the same
+	if c.Ended() { // Asked after the terminal was opened: until then the number cannot have changed hands.
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
