@@ -81,6 +81,49 @@ func TestSetupIsOneConversation(t *testing.T) {
 	}
 }
 
+// Of a connector with two identities setup asks for one, and the launch line has it: with both no session starts.
+func TestSetupChoosesAnIdentity(t *testing.T) {
+	o := newOwner(t)
+	setup := []string{"setup", "claude", "--sandbox=off"}
+	o.ok(append(setup, "--yes", "--key-file", o.file("key", anthropicKey+"\n"))...)
+	o.ok("connector", "install", "github", "npm", "--yes")
+	for _, identity := range []string{"work", "home"} {
+		o.ok("binding", "setup", "github", "--identity", identity, "--secret-file", o.file("token", githubToken))
+	}
+	before := o.snapshot()
+	for _, c := range []struct {
+		binds, want string
+	}{
+		{"", "choose a credential for github://alrubinger/aileron-connector-github: it has the identities home, work; " +
+			"hint: choose one with --bind github=home"},
+		{"github=play", "use github://alrubinger/aileron-connector-github with the identity \"play\": it is not bound"},
+		{"github=home npm=work", "use the binding of github://alrubinger/aileron-connector-npm: " +
+			"no such connector is installed, or it needs no credential"},
+		{"github", "--bind is \"github\"; it must be CONNECTOR=IDENTITY"},
+	} {
+		args := append(setup, "--yes")
+		for bind := range strings.FieldsSeq(c.binds) {
+			args = append(args, "--bind", bind)
+		}
+		if _, errs, code := o.run(args...); code == 0 || !strings.Contains(errs, c.want) {
+			t.Errorf("%q ends with %d, want %q: %s", args, code, c.want, errs)
+		}
+	}
+	const line = "aileron launch --sandbox=off --bind github=work claude"
+	if out := o.ok(append(setup, "--yes", "--bind", "github=work")...); strings.TrimSpace(out) != line {
+		t.Errorf("it prints %q, want %q", out, line)
+	}
+	out, errs, code := o.converse([]string{"play", "work"}, setup...)
+	if code != 0 || strings.TrimSpace(out) != line ||
+		!strings.Contains(errs, "identity of github: home or work? [home]") ||
+		!strings.Contains(errs, "github is bound already, as bearer/aileron-connector-github/work") {
+		t.Errorf("on a terminal it ends with %d, %q: %s", code, out, errs)
+	}
+	if after := o.snapshot(); after != before {
+		t.Errorf("to choose changes the home:\n%s\n%s", before, after)
+	}
+}
+
 // snapshot is every file of the store and the vault.
 func (o owner) snapshot() string {
 	o.t.Helper()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/bindings"
@@ -124,10 +126,14 @@ func (s *setup) makeImage(ctx context.Context) (string, error) {
 
 // report prints the line that launches the agent.
 func (s *setup) report(ctx context.Context, image string) error {
-	line := "aileron launch " + s.agent.Name
+	line := "aileron launch "
 	if s.options.Engine != "auto" {
-		line = "aileron launch --sandbox=" + s.options.Engine + " " + s.agent.Name
+		line += "--sandbox=" + s.options.Engine + " "
 	}
+	for _, fqn := range slices.Sorted(maps.Keys(s.identities)) {
+		line += "--bind " + shortName(fqn) + "=" + s.identities[fqn] + " "
+	}
+	line += s.agent.Name
 	if s.options.JSON {
 		return s.u.PrintJSON(map[string]any{
 			"agent": s.agent.Name, "bindings": s.made(), "image": image, "launch": line,

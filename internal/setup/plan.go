@@ -2,6 +2,7 @@ package setup
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,8 +35,9 @@ type setup struct {
 	bound     []vault.Binding
 	names     *vault.Names
 
-	sources    []store.Source    // connectors to be installed
-	fresh      []*spec.Connector // the same
+	identities map[spec.FQN]string // that were chosen
+	sources    []store.Source      // connectors to be installed
+	fresh      []*spec.Connector   // the same
 	bindings   []bindings.Target
 	passphrase []byte // of a new vault
 	keyring    bool   // a new vault's passphrase is made, and kept in the OS keyring
@@ -83,7 +85,8 @@ func (s *setup) bindingOf(name string) string {
 		return ""
 	}
 	for _, b := range s.bound {
-		if b.Connector == string(c.FQN) && spec.Kind(b.Kind) == c.Credential().Kind {
+		if b.Connector == string(c.FQN) && spec.Kind(b.Kind) == c.Credential().Kind &&
+			b.Identity == cmp.Or(s.identities[c.FQN], b.Identity) {
 			return b.Name
 		}
 	}

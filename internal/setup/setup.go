@@ -15,6 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/unlock"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
+	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -24,8 +25,9 @@ type Options struct {
 	Provider       string // connector of the catalogue for the agent's model; "": by the key
 	KeyFile        string
 	GitHubFile     string
-	GraphQL        bool   // let gh use GitHub's GraphQL API
-	Engine         string // auto, off, or a kind of engine
+	Bindings       map[spec.FQN]string // which identity of a connector to use, where several are bound
+	GraphQL        bool                // let gh use GitHub's GraphQL API
+	Engine         string              // auto, off, or a kind of engine
 	PassphraseFile string
 	Yes            bool // ask nothing
 	Launching      bool // a launch follows, which builds the image and needs no launch line
@@ -74,6 +76,9 @@ func (o *Options) ask(ctx context.Context, u *unlock.Unlocker) (_ *setup, err er
 		return nil, err
 	}
 	if err := s.readState(); err != nil {
+		return nil, err
+	}
+	if err := s.chooseIdentities(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.askKey(ctx); err != nil {

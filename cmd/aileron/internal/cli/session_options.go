@@ -67,7 +67,12 @@ func (o *SessionOptions) Check() error {
 			return failure.Usagef("--allow is %q; it must be HOST or HOST:PORT: %v", host, err)
 		}
 	}
-	for _, b := range o.Binds {
+	return CheckBinds(o.Binds)
+}
+
+// CheckBinds returns an error unless each value of --bind has its form.
+func CheckBinds(binds []string) error {
+	for _, b := range binds {
 		if fqn, identity, ok := strings.Cut(b, "="); !ok || fqn == "" || identity == "" {
 			return failure.Usagef("--bind is %q; it must be CONNECTOR=IDENTITY", b)
 		}

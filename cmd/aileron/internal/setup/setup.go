@@ -9,13 +9,14 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/project"
 	"github.com/ALRubinger/aileron/internal/setup"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 )
 
 func New(a *cli.App) *cobra.Command {
-	opts := Options(a)
+	opts, chosen := Options(a), project.Session{}
 	cmd := &cobra.Command{
 		Use:   "setup [AGENT]",
 		Short: "Set up an agent: its key, the vault, its connectors and its image",
@@ -36,6 +37,13 @@ and the secrets come from files.`,
 			if err := cli.OneOf("sandbox", opts.Engine, append(sandbox.Kinds(), "off")...); err != nil {
 				return err
 			}
+			if err := cli.CheckBinds(chosen.Binds); err != nil {
+				return err
+			}
+			var err error
+			if opts.Bindings, err = chosen.Bindings(a.Dir); err != nil {
+				return err
+			}
 			opts.JSON = a.JSON // a flag, which is parsed now
 			return opts.Run(cmd.Context(), &a.Unlocker)
 		},
@@ -47,6 +55,8 @@ and the secrets come from files.`,
 	f.StringVar(&opts.GitHubFile, "github-token-file", "", "file that holds only a GitHub token")
 	f.BoolVar(&opts.GraphQL, "github-graphql", false,
 		"let gh use GitHub's GraphQL API too, with all that the token may do")
+	f.StringArrayVar(&chosen.Binds, "bind", nil,
+		"CONNECTOR=IDENTITY: which binding to use of a connector that has several (repeatable)")
 	f.StringVar(&opts.Engine, "sandbox", "auto", "the engine that builds the image: "+
 		hint.Alternatives(append(sandbox.Kinds(), "off (no image)")))
 	cli.PassphraseFlag(cmd, &opts.PassphraseFile)
