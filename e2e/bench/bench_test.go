@@ -27,10 +27,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestEverySubjectAnswersEveryScenarioRightly runs the whole bench with turns
-// that are too short to measure anything: what it asserts is that all answers
-// are right, that the origin saw the credential from aileron and from no
-// other, and that each request has its audit rows.
+// TestEverySubjectAnswersEveryScenarioRightly runs the bench with turns that are too short to measure anything: what it
+// asserts is that all answers are right, that the origin saw the credential from aileron and from no other, and that
+// each request has its audit rows. Each commit's run plays A1 and an eighth of the other scenarios.
 func TestEverySubjectAnswersEveryScenarioRightly(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the bench reads /proc: it measures on Linux only")
@@ -39,9 +38,15 @@ func TestEverySubjectAnswersEveryScenarioRightly(t *testing.T) {
 		window: time.Millisecond, share: 10}
 	must.Do(t, harness.Build(filepath.Dir(o.aileron), map[string]string{"aileron": "../../cmd/aileron"}))
 	for _, sc := range scenarios {
-		if !strings.HasPrefix(sc.id, "U") { // that agents start at their prompt is tested in e2e
-			o.scenarios = append(o.scenarios, sc.id)
+		if strings.HasPrefix(sc.id, "U") { // that agents start at their prompt is tested in e2e
+			continue
 		}
+		t.Run(sc.id, func(t *testing.T) {
+			if sc.id != "A1" { // what all others are made with
+				harness.Turn(t)
+			}
+			o.scenarios = append(o.scenarios, sc.id)
+		})
 	}
 	var out, progress strings.Builder
 	if err := measure(t.Context(), o, &out, &progress); err != nil {
@@ -56,7 +61,8 @@ func TestEverySubjectAnswersEveryScenarioRightly(t *testing.T) {
 			t.Errorf("the table lacks %s:\n%s", sc.id, table)
 		}
 	}
-	if strings.Contains(string(table), "| not measured |") { // and not what this machine cannot measure
+	// What this machine cannot measure is named otherwise.
+	if _, parts := harness.TurnOf(); parts == 1 && strings.Contains(string(table), "| not measured |") {
 		t.Errorf("a goal was not measured:\n%s", table)
 	}
 }
