@@ -73,8 +73,8 @@ func clients() map[string]client {
 			env:  func(x exchange) []string { return []string{"NODE_EXTRA_CA_CERTS=" + x.ca} }},
 		"java": {program: "java", argv: func(x exchange) []string {
 			host, port, _ := net.SplitHostPort(x.proxy)
-			return []string{"java", "-Djdk.http.auth.tunneling.disabledSchemes=", "-Djavax.net.ssl.trustStore=" + x.store,
-				"-Djavax.net.ssl.trustStoreType=PKCS12",
+			return []string{"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djdk.http.auth.tunneling.disabledSchemes=",
+				"-Djavax.net.ssl.trustStore=" + x.store, "-Djavax.net.ssl.trustStoreType=PKCS12",
 				"-Djavax.net.ssl.trustStorePassword=changeit", "testdata/clients/Get.java", host, port, x.token}
 		}},
 		"gh (Go)": {program: "gh", prepared: true, argv: func(exchange) []string {

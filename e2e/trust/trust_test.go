@@ -31,7 +31,8 @@ func (s *session) clients(url string) map[string][]string {
 	all := map[string][]string{
 		"curl":   {"curl", "-sS", "-x", "http://" + proxy, url},
 		"python": {"python3", "-c", "import urllib.request as u,sys; print(u.urlopen(sys.argv[1]).read().decode())", url},
-		"java":   {"java", "-Dhttps.proxyHost=" + at, "-Dhttps.proxyPort=" + port, java, url},
+		"java": {"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dhttps.proxyHost=" + at,
+			"-Dhttps.proxyPort=" + port, java, url},
 		"chromium": {"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "--no-first-run",
 			"--disable-background-networking", "--disable-breakpad", "--timeout=300000", "--proxy-server=http://" + proxy, url},
 	}
