@@ -1,5 +1,5 @@
 // Package catalog has the connectors that are part of the program, each under
-// a short name: model providers, code hosts and package registries. [List]
+// a short name: model providers, code hosts, package registries, mail and chat. [List]
 // returns all of them and [Find] one, by its name or its FQN. To install an
 // entry, pass its Files to the store:
 //
