@@ -3,6 +3,7 @@ package connector
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -109,22 +110,27 @@ func (o *ConnectorInstallOptions) Run(ctx context.Context, a *cli.App) (err erro
 
 // printInstalled prints connectors that were installed, and with next what to do then.
 func printInstalled(a *cli.App, installed []store.Installed, next bool) {
-	var unbound []string
+	var unbound, logins []string
 	for _, in := range installed {
 		verb := "installed"
 		if in.Already {
 			verb = "already installed"
-		} else if in.Connector.Credential() != nil {
+		} else if need := in.Connector.Credential(); need != nil && need.OAuth2 != nil {
+			logins = append(logins, string(in.Connector.FQN))
+		} else if need != nil {
 			unbound = append(unbound, string(in.Connector.FQN))
 		}
 		fmt.Fprintf(a.FittedOut(), "%s %s %s %s\n", verb, in.Connector.FQN, in.Connector.Version, in.Connector.Hash)
 	}
-	switch {
-	case !next || len(unbound) == 0:
-	case len(unbound) == 1:
-		a.Infof("next: aileron binding setup %s", unbound[0])
-	default:
+	if !next {
+		return
+	}
+	if len(unbound) > 1 {
 		a.Infof("next: aileron binding setup --secrets-file FILE, with a line CONNECTOR=SECRET for each")
+		unbound = nil
+	}
+	for _, fqn := range slices.Concat(unbound, logins) {
+		a.Infof("next: aileron binding setup %s", fqn)
 	}
 }
 
