@@ -10,9 +10,9 @@
 //		<-w.C
 //	}
 //
-// It reports nothing of what the kernel does not see: a directory above that was moved, a mount over one that is
-// followed ([Watch.Moved] sees both), and a file that was changed by another of its names. Where the kernel does not
-// see every change, as on a network's file system, Follow returns an error.
+// It reports nothing of what the kernel does not see: a file that was changed by another of its names; and, unless
+// [Watch.Complete], a directory above that was moved, and a mount over one that is followed ([Watch.Moved] sees both).
+// Where the kernel does not see every change, as on a network's file system, Follow returns an error.
 package dirwatch
 
 import (
@@ -35,10 +35,19 @@ type Watch struct {
 	changes chan struct{}
 	dirs    []Dir
 	file    *os.File // of the kernel's reports
+	mounts  *os.File // of the list of mounts; nil: there is none
 
 	mu    sync.Mutex
+	above bool               // the directories above are followed too
 	names map[int32][]string // of the directories of which not everything is followed, by the kernel's number
 	roots []os.FileInfo      // of dirs, when they were followed; nil: there was none
+}
+
+// Complete reports whether C reports what [Watch.Moved] sees too.
+func (w *Watch) Complete() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.above && w.mounts != nil
 }
 
 // Moved reports whether a directory is not the one that Follow has found, or whether there is none.
@@ -62,6 +71,10 @@ func (w *Watch) reported(number int32, name string) {
 	if some && name != "" && !slices.Contains(names, name) {
 		return
 	}
+	w.report()
+}
+
+func (w *Watch) report() {
 	select {
 	case w.changes <- struct{}{}:
 	default:

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +16,9 @@ import (
 // changes are what the kernel reports of a directory and its files.
 const changes = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_MODIFY |
 	unix.IN_ATTRIB | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
+
+// moves are what the kernel reports of a directory above.
+const moves = unix.IN_MOVE_SELF | unix.IN_DELETE_SELF | unix.IN_ONLYDIR | unix.IN_MASK_ADD
 
 // New returns a Watch that follows nothing yet.
 func New(dirs ...Dir) (*Watch, error) {
@@ -25,11 +29,21 @@ func New(dirs ...Dir) (*Watch, error) {
 	w := &Watch{dirs: dirs, file: os.NewFile(uintptr(fd), "inotify"), changes: make(chan struct{}, 1)}
 	w.C = w.changes
 	go w.read()
+	fd, err = unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err == nil {
+		w.mounts = os.NewFile(uintptr(fd), "mountinfo")
+		go w.readMounts()
+	}
 	return w, nil
 }
 
 // Close ends the watch.
-func (w *Watch) Close() { _ = w.file.Close() }
+func (w *Watch) Close() {
+	_ = w.file.Close()
+	if w.mounts != nil {
+		_ = w.mounts.Close()
+	}
+}
 
 // Follow follows all directories that are there now. What changes after it has begun is reported. The error is for a
 // change that may not be.
@@ -37,11 +51,13 @@ func (w *Watch) Follow() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.names, w.roots = map[int32][]string{}, make([]os.FileInfo, len(w.dirs))
+	w.above = true
 	for i, dir := range w.dirs {
+		w.roots[i], _ = os.Stat(dir.Path) // before: what is mounted over it from now on is another directory
 		if err := w.add(dir.Path, dir.Names); err != nil {
 			return err
 		}
-		w.roots[i], _ = os.Stat(dir.Path)
+		w.above = w.above && w.addAbove(dir.Path)
 		if !dir.Deep {
 			continue
 		}
@@ -61,20 +77,45 @@ func (w *Watch) Follow() error {
 	return nil
 }
 
-// add follows a directory, if it is there.
-func (w *Watch) add(path string, names []string) error {
+// addAbove follows the moves of the directories above one, unless the next of them is followed itself, and reports
+// whether it has a name by which it cannot become another unseen: one without links.
+func (w *Watch) addAbove(path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	parent := filepath.Dir(path)
+	if slices.ContainsFunc(w.dirs, func(d Dir) bool { return d.Path == parent }) {
+		return err == nil && real == path || errors.Is(err, fs.ErrNotExist)
+	}
+	if err != nil || real != path || !filepath.IsAbs(path) {
+		return false
+	}
+	for at := path; at != "/"; {
+		at = filepath.Dir(at)
+		if _, err := w.follow(at, moves); err != nil || isSeen(at) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// follow has the kernel report changes of a directory, and returns the kernel's number of it.
+func (w *Watch) follow(path string, changes uint32) (number int, err error) {
 	raw, err := w.file.SyscallConn()
 	if err != nil {
-		return err
+		return 0, err
 	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { number, failed = unix.InotifyAddWatch(int(fd), path, changes) })
+	return number, errors.Join(err, failed)
+}
+
+// add follows a directory, if it is there.
+func (w *Watch) add(path string, names []string) error {
 	mask := uint32(changes)
 	if names != nil { // a database beside them is written to all the time
 		mask &^= unix.IN_MODIFY
 	}
-	var number int
-	var failed error
-	err = raw.Control(func(fd uintptr) { number, failed = unix.InotifyAddWatch(int(fd), path, mask) })
-	if err = errors.Join(err, failed); errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+	number, err := w.follow(path, mask)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil
 	}
 	if err == nil {
@@ -105,6 +146,20 @@ func isSeen(path string) error {
 		return nil
 	}
 	return fmt.Errorf("the kernel does not see every change of a file system of type %#x", s.Type)
+}
+
+// readMounts waits for changes of the list of mounts until the watch is closed, and reports those that matter.
+func (w *Watch) readMounts() {
+	raw, err := w.mounts.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Read(func(uintptr) bool { // it is called for each change (proc_pid_mountinfo(5)), and never has enough
+		if w.Moved() {
+			w.report()
+		}
+		return false
+	})
 }
 
 // read reads what the kernel reports until the watch is closed.

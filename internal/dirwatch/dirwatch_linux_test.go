@@ -70,6 +70,60 @@ func TestAnotherDirectoryIsSeen(t *testing.T) {
 	}
 }
 
+// What is reported needs no look: a session that rests would wake up for it.
+func TestAnotherDirectoryIsReported(t *testing.T) {
+	for name, c := range map[string]struct {
+		links  bool // the directory is named by a link
+		root   bool // it needs root
+		change func(t *testing.T, above, home string)
+	}{
+		"a move above": {change: func(t *testing.T, above, _ string) {
+			must.Do(t, os.Rename(filepath.Join(above, "above"), filepath.Join(above, "away")))
+		}},
+		"a mount over it": {root: true, change: func(t *testing.T, _, home string) {
+			must.Do(t, unix.Mount("none", home, "tmpfs", 0, ""))
+			t.Cleanup(func() { _ = unix.Unmount(home, unix.MNT_DETACH) })
+		}},
+		"a mount above": {root: true, change: func(t *testing.T, above, _ string) {
+			must.Do(t, unix.Mount("none", above, "tmpfs", 0, ""))
+			t.Cleanup(func() { _ = unix.Unmount(above, unix.MNT_DETACH) })
+		}},
+		"a link": {links: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			above := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
+			home := filepath.Join(above, "above", "home")
+			must.Do(t, os.MkdirAll(filepath.Join(home, "store"), 0o700))
+			if c.links {
+				link := filepath.Join(above, "link")
+				must.Do(t, os.Symlink("above", link))
+				home = filepath.Join(link, "home")
+			}
+			if c.root && os.Geteuid() != 0 {
+				t.Skip("only root mounts")
+			}
+			dirs := []Dir{{Path: home, Names: []string{"store", "none"}}}
+			if !c.links {
+				dirs = append(dirs, Dir{Path: filepath.Join(home, "store")}, Dir{Path: filepath.Join(home, "none")})
+			}
+			w := must.Get(New(dirs...))(t)
+			defer w.Close()
+			must.Do(t, w.Follow())
+			if got := w.Complete(); got == c.links {
+				t.Fatalf("Complete = %v", got)
+			}
+			if c.links {
+				return
+			}
+			c.change(t, above, home)
+			<-w.C // or the test hangs
+			if !w.Moved() {
+				t.Error("it is reported, and nothing was moved")
+			}
+		})
+	}
+}
+
 // A file system of which the kernel does not see every change is not followed.
 func TestAFileSystemThatIsNotSeenIsAnError(t *testing.T) {
 	var s unix.Statfs_t

@@ -15,7 +15,8 @@ const (
 	reloadEvery = 300 * time.Millisecond
 	// changeTime is how long a change may take that was reported: files of it may follow.
 	changeTime = 50 * time.Millisecond
-	// movedEvery is how often the directories are compared with those that are followed.
+	// movedEvery is how often the directories are compared with those that are followed, where the kernel does not report
+	// another in the place of one.
 	movedEvery = 700 * time.Millisecond
 	// looksApart is how many of these times apart the files are looked at, for what no kernel reports: a file that is
 	// changed by another of its names.
@@ -25,6 +26,7 @@ const (
 // follower is a [dirwatch.Watch].
 type follower interface {
 	Follow() error // from now on changes are reported
+	Complete() bool
 	Moved() bool
 }
 
@@ -77,6 +79,12 @@ func follow(ctx context.Context, f follower, changes <-chan struct{}, look func(
 			}
 			continue
 		}
+		complete := f.Complete()
+		if complete {
+			tick.Reset(looksApart * movedEvery)
+		} else {
+			tick.Reset(movedEvery)
+		}
 		for ticks, changed := 0, false; !changed; {
 			select {
 			case <-ctx.Done():
@@ -85,7 +93,7 @@ func follow(ctx context.Context, f follower, changes <-chan struct{}, look func(
 				changed = sleep(ctx, changeTime)
 			case <-tick.C:
 				ticks++
-				changed = ticks == looksApart || f.Moved()
+				changed = complete || ticks == looksApart || f.Moved()
 			}
 		}
 	}

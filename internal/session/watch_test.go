@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,27 +19,32 @@ import (
 
 // following is a follower of which a test decides what it reports.
 type following struct {
-	err   error
-	moved bool
+	err             error
+	moved, complete bool
+	compared        atomic.Int64
 }
 
-func (f *following) Follow() error { return f.err }
-func (f *following) Moved() bool   { return f.moved }
+func (f *following) Follow() error  { return f.err }
+func (f *following) Complete() bool { return f.complete }
+func (f *following) Moved() bool    { f.compared.Add(1); return f.moved }
 
 // A session that rests does not look at its files many times a second, and sees a change at once.
 func TestAnIdleSessionDoesNotLook(t *testing.T) {
 	for name, c := range map[string]struct {
-		follower  following
+		follower  *following
 		unsettled int // looks that do not settle
 		idle      int // most looks in a minute without a change
 		least     int
 		within    time.Duration // a reported change has an effect
 	}{
-		"the kernel reports": {idle: 10, within: 100 * time.Millisecond},
-		"it cannot": {follower: following{err: errors.New("no space")}, idle: 201, least: 190,
+		"the kernel reports": {follower: &following{}, idle: 10, within: 100 * time.Millisecond},
+		"and another directory": {follower: &following{complete: true}, idle: 10,
+			within: 100 * time.Millisecond},
+		"it cannot": {follower: &following{err: errors.New("no space")}, idle: 201, least: 190,
 			within: time.Second},
-		"another directory":   {follower: following{moved: true}, idle: 90, least: 80, within: time.Second},
-		"what cannot be read": {unsettled: 100, idle: 110, least: 100, within: 100 * time.Millisecond},
+		"another directory": {follower: &following{moved: true}, idle: 90, least: 80, within: time.Second},
+		"what cannot be read": {follower: &following{}, unsettled: 100, idle: 110, least: 100,
+			within: 100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -52,7 +58,7 @@ func TestAnIdleSessionDoesNotLook(t *testing.T) {
 				}
 				changes := make(chan struct{}, 1)
 				ctx, cancel := context.WithCancel(t.Context())
-				go follow(ctx, &c.follower, changes, func(context.Context) bool {
+				go follow(ctx, c.follower, changes, func(context.Context) bool {
 					mu.Lock()
 					defer mu.Unlock()
 					looks, last = looks+1, time.Now()
@@ -68,6 +74,9 @@ func TestAnIdleSessionDoesNotLook(t *testing.T) {
 				_, at := seen()
 				if took := at.Sub(changed); took < 0 || took > c.within {
 					t.Errorf("the change is seen after %v, want %v at most", took, c.within)
+				}
+				if n := c.follower.compared.Load(); n > 0 && c.follower.complete {
+					t.Errorf("the directories were compared %d times, although each change of them is reported", n)
 				}
 				cancel()
 			})
