@@ -1,6 +1,7 @@
 package vault
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,28 @@ type Binding struct {
 	Username  string    `json:"username,omitempty"` // of the kind basic
 	Created   time.Time `json:"created"`
 	Updated   time.Time `json:"updated"`
+
+	// Of a credential that comes from a login; see package oauth. None of these is secret.
+	Login   string    `json:"login,omitempty"` // the id of the login: its tokens change, and this does not
+	Client  string    `json:"client_id,omitempty"`
+	Scopes  Scopes    `json:"scopes,omitempty"`         // that were asked for
+	Granted Scopes    `json:"granted_scopes,omitempty"` // that the service granted, if they are others
+	Expires time.Time `json:"expires_at,omitzero"`      // of the secret; zero: it does not say
+	Renewal string    `json:"renewal,omitempty"`        // one of the states of package oauth
+}
+
+// Scopes are scopes of OAuth with a space between them, as RFC 6749 section 3.3 writes them. As JSON they are an array.
+type Scopes string
+
+// MarshalJSON returns the array of the scopes.
+func (s Scopes) MarshalJSON() ([]byte, error) { return json.Marshal(strings.Fields(string(s))) }
+
+// UnmarshalJSON reads an array of scopes.
+func (s *Scopes) UnmarshalJSON(data []byte) error {
+	var list []string
+	err := json.Unmarshal(data, &list)
+	*s = Scopes(strings.Join(list, " "))
+	return err
 }
 
 // Credential is a binding with its secret.
@@ -72,50 +95,30 @@ func (v *Vault) BindLogin(b Binding, c Credential) error {
 }
 
 // Rebind replaces the secret of an existing binding and, unless username is "", its
-// username. A grant is removed. It never restores a binding that was revoked.
+// username. A login is removed. It never restores a binding that was revoked.
 func (v *Vault) Rebind(name, username string, s Secret) error {
+	return v.RebindLogin(Binding{Name: name, Username: username}, Credential{Secret: s})
+}
+
+// RebindLogin is Rebind for a credential that has a grant: b has the name of the binding and the facts of its login.
+func (v *Vault) RebindLogin(b Binding, c Credential) error {
 	unlock, err := v.change()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	old, err := v.binding(name)
+	old, err := v.binding(b.Name)
 	if err != nil {
 		return err
 	}
-	b := old.Binding
-	if username != "" {
-		b.Username = username
-	}
-	b.Updated = now()
-	return v.store(b, s, Secret{})
+	b.Kind, b.Connector, b.Identity = old.Binding.Kind, old.Binding.Connector, old.Binding.Identity
+	b.Username = cmp.Or(b.Username, old.Binding.Username)
+	b.Created, b.Updated = old.Binding.Created, now()
+	return v.store(b, c.Secret, c.Grant)
 }
 
 // ErrChanged is returned for a binding that is no longer what its reader saw.
 var ErrChanged = errors.New("the binding was changed meanwhile")
-
-// Renew replaces the secret and the grant of a binding whose [Vault.Digest] is still
-// digest. It returns [ErrChanged] otherwise, and [ErrNotBound] if it was revoked.
-func (v *Vault) Renew(name, digest string, c Credential) error {
-	unlock, err := v.change()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	old, err := v.binding(name)
-	if err != nil {
-		return err
-	}
-	is, err := v.Digest(name)
-	if err == nil && is != digest {
-		err = fmt.Errorf("renew %s: %w", name, ErrChanged)
-	}
-	if err != nil {
-		return err
-	}
-	old.Binding.Updated = now()
-	return v.store(old.Binding, c.Secret, c.Grant)
-}
 
 // change locks the vault, which must exist, for one change.
 func (v *Vault) change() (func(), error) {
@@ -300,6 +303,9 @@ func (v *Vault) Revoke(name string) error {
 	err = v.remove(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", name, ErrNotBound)
+	}
+	if err == nil {
+		err = v.removeLock(file)
 	}
 	if err != nil {
 		return fmt.Errorf("revoke %s: %w", name, err)

@@ -40,32 +40,19 @@ func (v *Vault) exclusive() (func(), error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), writersWait)
 	defer cancel()
-	unlock, err := v.lock(ctx, lockFile)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("write to the vault: another aileron has been writing to %s for %s; end it", v.dir, writersWait)
-	}
-	return unlock, err
-}
-
-// LockBinding keeps other processes, and other callers in this one, from the renewal
-// of a binding until the function that it returns is called. The binding can be read
-// and changed meanwhile. It waits until ctx ends.
-func (v *Vault) LockBinding(ctx context.Context, name string) (func(), error) {
-	file, err := bindingFile(name)
-	if err != nil {
+	f, err := v.lock(ctx, lockFile)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("write to the vault: another aileron has been writing to %s for %s; end it", v.dir,
+			writersWait)
+	case err != nil:
 		return nil, err
 	}
-	if there, err := v.there(file); err == nil && !there {
-		return nil, fmt.Errorf("%s: %w", name, ErrNotBound) // whose directory may be missing too
-	}
-	if err := v.safe(file); err != nil {
-		return nil, err
-	}
-	return v.lock(ctx, strings.TrimSuffix(file, ".json")+lockFile)
+	return func() { _ = f.Close() }, nil
 }
 
-// lock locks a file of the vault, which it creates. It waits until ctx ends.
-func (v *Vault) lock(ctx context.Context, name string) (func(), error) {
+// lock locks a file of the vault, which it creates. It waits until ctx ends. The lock ends when the file is closed.
+func (v *Vault) lock(ctx context.Context, name string) (*os.File, error) {
 	f, err := os.OpenFile(v.path(name), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the vault: %w", err)
@@ -73,7 +60,7 @@ func (v *Vault) lock(ctx context.Context, name string) (func(), error) {
 	for {
 		err := v.flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
-			return func() { _ = f.Close() }, nil
+			return f, nil
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
 			_ = f.Close()
@@ -276,3 +263,6 @@ func (v *Vault) there(name string) (bool, error) {
 	}
 	return false, markUnreadable(fmt.Errorf("stat %s: %w", v.path(name), errors.Unwrap(err)))
 }
+
+// Dir returns the vault's directory.
+func (v *Vault) Dir() string { return v.dir }

@@ -37,6 +37,7 @@ var (
 	ErrWrongPassphrase = errors.New("the passphrase is wrong")
 	ErrLocked          = errors.New("the vault is locked")
 	ErrNotBound        = errors.New("there is no such binding")
+	ErrLoginNeeded     = errors.New("the service does not renew this login any more")
 	ErrNotInitialised  = errors.New("there is no vault yet")
 	ErrExists          = errors.New("it is there already")
 )
