@@ -3,6 +3,7 @@ package proxy
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/vault"
 )
 
 // Exchange is one request, the decision about it, and its audit row, which grows
@@ -227,13 +229,64 @@ func (x *Exchange) leave() {
 	}
 }
 
-// bindCredential finds the credential that the operation needs.
+// bindCredential finds the credential that the operation needs. One that comes from a login is as it is now, not as it
+// was when the exchange began.
 func (x *Exchange) bindCredential() (d *Denial) {
-	if x.credentialed() {
-		x.bound, d = x.grants.Credential(x.match.Operation)
-		x.row.Binding = x.bound.Binding
+	if !x.credentialed() {
+		return nil
 	}
+	if x.bound, d = x.grants.Credential(x.match.Operation); d == nil && x.bound.Login != nil {
+		d = x.freshen(vault.Secret{})
+	}
+	x.row.Binding = x.bound.Binding
 	return d
+}
+
+// freshen waits for a token that can be used, and goes on with the grants that have it. refused is one that the service
+// did not accept.
+func (x *Exchange) freshen(refused vault.Secret) (d *Denial) {
+	ctx := context.Background()
+	if x.request != nil {
+		ctx = x.request.Context()
+	}
+	err := x.bound.Login.Fresh(ctx, refused)
+	switch fqn := x.match.Operation.Connector.FQN; {
+	case errors.Is(err, vault.ErrLocked):
+		return ReasonVaultLocked.Deny("the vault is locked, so the login of %s cannot be renewed", fqn)
+	case errors.Is(err, vault.ErrLoginNeeded):
+		return ReasonCredential.Deny("the login of %s has ended, and is not renewed any more", fqn)
+	case err != nil:
+		return ReasonRenewal.Deny("the token of %s has expired, and could not be renewed", fqn)
+	}
+	now := x.p.now(x.grants)
+	if now == x.grants {
+		return nil
+	}
+	x.grants = now
+	x.bound, d = now.Credential(x.match.Operation)
+	return d
+}
+
+// isRefused reports whether the service did not accept the token of a login for a request that may be sent again.
+func (x *Exchange) isRefused(res *http.Response) bool {
+	return res.StatusCode == http.StatusUnauthorized && x.bound.Login != nil && x.match.Operation.Idempotent &&
+		x.sent == nil && x.websocket == nil
+}
+
+// sendRenewed sends the request once more, with another token if there is one. Otherwise the response stays as it is.
+func (x *Exchange) sendRenewed(res *http.Response) (*http.Response, *Denial) {
+	refused := x.bound.Credential.Secret
+	if d := x.freshen(refused); d != nil || x.bound.Credential.Secret.Reveal() == refused.Reveal() {
+		return res, nil
+	}
+	_ = res.Body.Close()
+	x.request.Header = x.request.Header.Clone() // of the first one, which may be read still: see upstream.Client.RoundTrip
+	out, d := x.modifyRequest()
+	if d != nil {
+		return nil, d
+	}
+	x.SetField("renewed", true)
+	return x.send(out)
 }
 
 // subject returns what the hint of a denial is about: the connector to bind, or the

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -37,9 +38,10 @@ type Grants struct {
 	Actions map[string]Action
 	Pinned  map[string]*Grants
 
-	inForce context.Context //nolint:containedctx // ends when other grants take their place, or the plane drains
+	inForce context.Context //nolint:containedctx // see InForce
 	retire  context.CancelFunc
 	keys    map[spec.FQN]upstream.Key // of the upstream connections of Bound's credentials
+	pin     string                    // the hash under which Pinned has these grants; "": they are the plane's own
 
 	injections sync.Map // *spec.Operation → *modify.InjectCredential, of operations that were requested
 }
@@ -55,28 +57,67 @@ type Action struct {
 type Bound struct {
 	Binding    string
 	Credential vault.Credential
+	Login      Login // renews Credential; nil: it is used as it is
+}
+
+// Login keeps the credential of a binding valid, whose secret changes meanwhile. Package oauth has one.
+type Login interface {
+	// Login returns its id. Connections upstream are shared by the requests of one login.
+	Login() string
+	// Fresh returns when the plane's grants have a secret that can be used, at once if they do. refused is one that the
+	// service did not accept; zero: there is none. The error is [vault.ErrLoginNeeded], [vault.ErrLocked], or another
+	// for which a later attempt may help.
+	Fresh(ctx context.Context, refused vault.Secret) error
 }
 
 // SetGrants replaces what the plane may do from the next request on, on
-// connections that are already open too. Those of them that are idle end.
+// connections that are already open too. Those of them that are idle end, unless
+// clients may do what they could before.
 func (p *Plane) SetGrants(g *Grants) {
-	g.inForce, g.retire = context.WithCancel(p.draining)
 	g.keys = p.upstreamKeys(g.Bound)
 	keys := slices.Collect(maps.Values(g.keys))
-	for _, pinned := range g.Pinned {
-		pinned.inForce, pinned.keys = g.inForce, p.upstreamKeys(pinned.Bound)
+	for hash, pinned := range g.Pinned {
+		pinned.pin, pinned.keys = hash, p.upstreamKeys(pinned.Bound)
 		keys = slices.AppendSeq(keys, maps.Values(pinned.keys))
 	}
+	old := p.grants.Load()
+	same := old != nil && g.allowsSame(old)
+	if same {
+		g.inForce, g.retire = old.inForce, old.retire
+	} else {
+		g.inForce, g.retire = context.WithCancel(p.draining)
+	}
+	for _, pinned := range g.Pinned {
+		pinned.inForce = g.inForce
+	}
 	p.upstream.Keep(keys...) // before an exchange asks for one of them
-	if old := p.grants.Swap(g); old != nil {
+	if p.grants.Store(g); old != nil && !same {
 		old.retire()
 	}
+}
+
+// allowsSame reports whether a client of a tunnel may do with g what it could with old, and with the same credentials.
+// Calls of actions begin with the grants of their moment.
+func (g *Grants) allowsSame(old *Grants) bool {
+	return g.Locked == old.Locked && g.VaultUnreadable == old.VaultUnreadable &&
+		maps.Equal(g.Unreadable, old.Unreadable) && maps.Equal(g.keys, old.keys) &&
+		maps.EqualFunc(g.Bound, old.Bound, func(a, b Bound) bool { return a.Binding == b.Binding }) &&
+		g.Index.Equal(old.Index)
 }
 
 // Grants returns what the plane may do now.
 func (p *Plane) Grants() *Grants { return p.grants.Load() }
 
-// InForce ends when other grants take the place of g, or the plane drains.
+// now returns what has taken the place of g.
+func (p *Plane) now(g *Grants) *Grants {
+	current := p.grants.Load()
+	if g.pin == "" {
+		return current
+	}
+	return cmp.Or(current.Pinned[g.pin], g) // an action that was removed meanwhile ends with what it began with
+}
+
+// InForce ends when grants that allow something else take the place of g, or the plane drains.
 func (g *Grants) InForce() context.Context { return g.inForce }
 
 // Credential returns the credential of an operation that needs one. Such an operation never goes without.
@@ -112,6 +153,10 @@ func (p *Plane) upstreamKeys(bound map[spec.FQN]Bound) map[spec.FQN]upstream.Key
 	keys := make(map[spec.FQN]upstream.Key, len(bound))
 	for fqn, b := range bound {
 		c := b.Credential
+		if b.Login != nil {
+			keys[fqn] = p.upstream.Key("login", b.Login.Login())
+			continue
+		}
 		keys[fqn] = p.upstream.Key(c.Kind, c.Username, c.Secret.Reveal())
 	}
 	return keys

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/vault"
 )
 
 func TestABodyThatTricklesIsRefused(t *testing.T) {
@@ -95,13 +98,19 @@ func TestRequestsOverTheRateAreTold(t *testing.T) {
 	}
 }
 
+// otherGrants returns grants that are not those in force, and allow these requests all the same.
+func otherGrants(w *world) *Grants {
+	g := w.plane.grants.Load()
+	return &Grants{Index: g.Index, Bound: g.Bound, Scrub: g.Scrub,
+		Unreadable: map[spec.FQN]Reason{"github://acme/another": ReasonConnectorUnreadable}}
+}
+
 func TestATunnelThatHasNotAskedYetOutlivesNewGrants(t *testing.T) {
 	w := newWorld(t, hello)
 	conn := w.tunnel("api.good.example")
 	defer conn.Close()
 	w.taken(conn) // the plane waits for the request
-	was := *w.plane.grants.Load()
-	w.plane.SetGrants(&was)
+	w.plane.SetGrants(otherGrants(w))
 	must.Get(io.WriteString(conn, "GET /v1/items HTTP/1.1\r\nHost: api.good.example\r\n\r\n"))(t)
 	res := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 	if res.StatusCode != http.StatusOK {
@@ -125,11 +134,39 @@ func TestIdleTunnelsEndWhenTheGrantsChange(t *testing.T) {
 		return err
 	}
 	must.Do(t, ask())
-	was := *w.plane.grants.Load()
-	w.plane.SetGrants(&was)
+	w.plane.SetGrants(otherGrants(w))
 	_ = conn.SetReadDeadline(time.Now().Add(testPatience))
 	if _, err := br.ReadByte(); err != io.EOF {
 		t.Errorf("the idle tunnel ends with %v, want EOF", err)
+	}
+}
+
+// loginFake is a login whose token is renewed by the test.
+type loginFake struct{ id string }
+
+func (l *loginFake) Login() string                             { return l.id }
+func (l *loginFake) Fresh(context.Context, vault.Secret) error { return nil }
+
+// A renewal replaces the grants, and changes nothing that a client of a tunnel may do.
+func TestIdleTunnelsOutliveARenewal(t *testing.T) {
+	w := newWorld(t, hello)
+	login := &loginFake{"login-one"}
+	renewed := func(id, token string) *Grants {
+		g := w.plane.grants.Load()
+		login.id = id
+		fqn := spec.FQN("github://acme/good")
+		return &Grants{Index: g.Index, Scrub: g.Scrub, Bound: map[spec.FQN]Bound{fqn: {Binding: "oauth2/good/default",
+			Login: login, Credential: vault.Credential{Kind: "oauth2", Secret: must.Get(vault.NewSecret([]byte(token)))(t)}}}}
+	}
+	w.plane.SetGrants(renewed("login-one", "access-token-one"))
+	before := w.plane.Grants()
+	w.plane.SetGrants(renewed("login-one", "access-token-two"))
+	if err := before.InForce().Err(); err != nil || w.plane.Grants() == before {
+		t.Errorf("a renewal ended what began before it: %v", err)
+	}
+	w.plane.SetGrants(renewed("login-two", "access-token-two"))
+	if before.InForce().Err() == nil {
+		t.Error("another login in the same binding ended nothing")
 	}
 }
 
@@ -169,8 +206,7 @@ func TestARequestDuringAChangeOfTheGrantsGetsAResponse(t *testing.T) {
 	defer conn.Close()
 	must.Get(io.WriteString(conn, "GET /v1/items HTTP/1.1\r\nHost: api.g"))(t)
 	w.taken(conn)
-	was := *w.plane.grants.Load()
-	w.plane.SetGrants(&was)
+	w.plane.SetGrants(otherGrants(w))
 	must.Get(io.WriteString(conn, "ood.example\r\n\r\n"))(t)
 	res := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 	if res.StatusCode != 200 {

@@ -209,6 +209,9 @@ func (p *Plane) Do(x *Exchange) (*http.Response, *Denial) {
 		return nil, x.Reject(d)
 	}
 	res, d := x.send(out)
+	if d == nil && x.isRefused(res) {
+		res, d = x.sendRenewed(res)
+	}
 	if d != nil {
 		return nil, x.Reject(d)
 	}

@@ -64,6 +64,7 @@ const (
 	// What the session cannot do at the moment.
 	ReasonUnbound      Reason = "credential_not_bound"
 	ReasonCredential   Reason = "credential_unusable" //nolint:gosec // a word
+	ReasonRenewal      Reason = "token_not_renewed"
 	ReasonVaultLocked  Reason = "vault_locked"
 	ReasonVaultUnread  Reason = "vault_unreadable"
 	ReasonAudit        Reason = "audit_unavailable"
@@ -198,6 +199,8 @@ var meanings = map[Reason]meaning{
 		"Ask the user to bind a credential: aileron binding setup %s"},
 	ReasonCredential: {bindingFailed, 403, false,
 		"Ask the user to bind the credential again: aileron binding rebind %s"},
+	ReasonRenewal: {bindingFailed, 503, true,
+		"Wait a minute, then try again. The user's terminal says why the service sent no new token."},
 	ReasonVaultLocked:         {unavailable, 503, true, "Ask the user to unlock the vault: aileron vault unlock."},
 	ReasonVaultUnread:         {unavailable, 503, true, hintHome},
 	ReasonConnectorUnreadable: {unavailable, 503, true, hintHome},

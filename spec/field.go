@@ -182,7 +182,7 @@ var vendorReservations = reservation{why: "is how a provider's own proxy names w
 func ReservedAuditFields() []string { return slices.Clone(reservedAuditFields) }
 
 var reservedAuditFields = strings.Fields(`
-	request_id clock spilled redirected dropped_headers dropped_headers_omitted packed body_fields
+	request_id clock spilled redirected renewed dropped_headers dropped_headers_omitted packed body_fields
 	action action_version step boundary upstream_status intent_id intent_seq sent not_known`)
 
 // credentialWords are parts of the names of fields and subprotocols whose value

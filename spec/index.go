@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"slices"
@@ -18,6 +19,17 @@ type Index struct {
 	byHand     map[string]*tree // as wildcard, for hosts that nothing else names: see tree
 	hosts      []string         // all of them, sorted
 	byName     map[operationName]*Operation
+}
+
+// Equal reports whether both are indexes of the same documents, or nil.
+func (ix *Index) Equal(other *Index) bool {
+	if ix == nil || other == nil {
+		return ix == other
+	}
+	return slices.EqualFunc(ix.connectors, other.connectors, func(a, b *Connector) bool {
+		return a == b || a.FQN == b.FQN && a.Hash == b.Hash && a.manifest != nil &&
+			bytes.Equal(a.manifest, b.manifest) && bytes.Equal(a.specification, b.specification)
+	})
 }
 
 // operationName identifies an operation within an index.
