@@ -28,6 +28,9 @@ const (
 	EventBindingCreated        Event = "binding.created"
 	EventBindingRebound        Event = "binding.rebound"
 	EventBindingRevoked        Event = "binding.revoked"
+	EventBindingRefreshStarted Event = "binding.refresh_started"
+	EventBindingRefreshed      Event = "binding.refreshed"
+	EventBindingRefreshFailed  Event = "binding.refresh_failed"
 	EventVaultCreated          Event = "vault.created"
 	EventVaultUnlocked         Event = "vault.unlocked"
 	EventVaultLocked           Event = "vault.locked"
@@ -65,6 +68,9 @@ var eventTable = []struct {
 	{EventBindingCreated, "a credential was bound"},
 	{EventBindingRebound, "a binding got another secret"},
 	{EventBindingRevoked, "a binding was removed"},
+	{EventBindingRefreshStarted, "the intent of a renewal: the service is about to be asked for a token"},
+	{EventBindingRefreshed, "a session has renewed the token of a login"},
+	{EventBindingRefreshFailed, "it could not"},
 	{EventVaultCreated, "the vault was created"},
 	{EventVaultUnlocked, "the vault was unlocked"},
 	{EventVaultLocked, "the vault was locked"},

@@ -105,7 +105,9 @@ func TestBindingKinds(t *testing.T) {
 	o.fails("needs --username", "binding", "setup", "github://acme/basic", "--secret-file", token)
 	o.fails("colon", "binding", "setup", "github://acme/basic", "--username", "a:b", "--secret-file", token)
 	o.fails("--username is for", "binding", "setup", "github://acme/api_key", "--username", "ann", "--secret-file", token)
-	o.fails("opens no browser", "binding", "setup", "github://acme/oauth2")
+	o.fails("must be 1 to 65535", "binding", "setup", "github://acme/oauth2", "--callback-port", "99999")
+	o.fails("is given, or is of kind", "binding", "setup", "github://acme/api_key", "--client-id", "mine",
+		"--secret-file", token)
 	for kind, args := range map[string][]string{"basic": {"--username", "ann"}, "api_key": nil, "oauth2": nil} {
 		args = append([]string{"binding", "setup", "github://acme/" + kind, "--secret-file", token}, args...)
 		if got, want := o.ok(args...), kind+"/"+kind+"/default\n"; got != want {

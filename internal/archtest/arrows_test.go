@@ -103,6 +103,7 @@ var arrows = []arrow{
 	{"cmd/aileron/...", "spec/store", "installs, verifies and loads connectors"},
 	{"cmd/aileron/...", "vault", "binds and resolves credentials"},
 	{"cmd/aileron/...", "vault/keeper", "holds the key of an unlocked vault, and asks for it"},
+	{"cmd/aileron/...", "vault/oauth", "describes what becomes of the tokens of a login"},
 	{"e2e/...", "*", "tests only: nothing that is released imports them"},
 	{"internal/actions", "audit", "the events of actions"},
 	{"internal/actions", "internal/changes", "records what it changes"},
@@ -135,11 +136,14 @@ var arrows = []arrow{
 	{"internal/bindings", "audit", "the events of bindings"},
 	{"internal/bindings", "internal/changes", "records what it changes"},
 	{"internal/bindings", "internal/connectors", "which connectors are installed"},
+	{"internal/bindings", "internal/console", "asks for the address at which a browser elsewhere ended"},
 	{"internal/bindings", "internal/failure", "usage errors"},
 	{"internal/bindings", "internal/unlock", "the vault, and who is asked for a secret"},
+	{"internal/bindings", "proxy/upstream", "reaches authorization servers as the plane reaches upstreams"},
 	{"internal/bindings", "spec", "which credential a connector needs"},
 	{"internal/bindings", "spec/store", "which connectors are installed"},
 	{"internal/bindings", "vault", "keeps the bindings"},
+	{"internal/bindings", "vault/oauth", "logs in"},
 	{"internal/changes", "audit", "records the intent and the outcome"},
 	{"internal/changes", "internal/failure", "the reason of a change that failed"},
 	{"internal/changes", "internal/filelock", "a change under way holds a lock"},
@@ -288,6 +292,7 @@ var arrows = []arrow{
 	{"internal/session", "internal/hostfiles", "session.ended names the files that the host would run"},
 	{"internal/session", "internal/hosttrust", "removes its root from the trust stores of this host"},
 	{"internal/session", "internal/otlp", "exports the rows of its log"},
+	{"internal/session", "internal/termsafe", "the error of a renewal becomes one line of a row"},
 	{"internal/session", "internal/unixsocket", "the control socket"},
 	{"internal/session", "proxy", "runs the plane"},
 	{"internal/session", "proxy/api", "describes the session to its owner as to the sandbox"},
@@ -302,6 +307,7 @@ var arrows = []arrow{
 	{"internal/session", "spec/local", "the hosts that --allow names"},
 	{"internal/session", "spec/store", "verifies and loads connectors"},
 	{"internal/session", "vault", "opens what is bound"},
+	{"internal/session", "vault/oauth", "renews tokens"},
 	{"internal/setup", "audit", "the event of a vault that is created"},
 	{"internal/setup", "internal/bindings", "binds what was asked for"},
 	{"internal/setup", "internal/changes", "records the creation of the vault"},
@@ -405,6 +411,8 @@ var arrows = []arrow{
 	{"vault", "internal/durable", "a binding survives a power cut"},
 	{"vault", "internal/format", "the vault and its bindings have a format version"},
 	{"vault/keeper", "internal/unixsocket", "the socket on which it gives out the key"},
+	{"vault/oauth", "spec", "how a connector declares its login"},
+	{"vault/oauth", "vault", "keeps the grants"},
 }
 
 func TestEveryImportOfOursIsAllowed(t *testing.T) {
@@ -479,6 +487,7 @@ func TestArrowsRunDown(t *testing.T) {
 		"spec/scaffold": "spec",       // it writes what spec parses
 		"spec/source":   "spec",       // it fetches what spec names
 		"spec/store":    "spec",       // it stores what spec parses
+		"vault/oauth":   "vault",      // it renews what the vault keeps
 
 		"spec/signature": "spec", // it signs what spec parses
 	}

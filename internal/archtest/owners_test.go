@@ -68,6 +68,7 @@ var owners = []owner{
 	{"golang.org/x/term", "internal/terminal/terminal.go internal/detached/attach.go", "raw terminals"},
 	{"golang.org/x/text", "internal/console/columns.go", "characters that take two columns of a terminal"},
 	{"golang.org/x/time", "proxy/plane.go", "the token bucket of requests in a second"},
+	{"golang.org/x/oauth2", "vault/oauth/*.go", "PKCE, the exchange of codes and refresh tokens, device codes"},
 	{"golang.org/x/time", "proxy/plane.go proxy/front/front.go", "the token bucket of requests in a second"},
 	{"go.opentelemetry.io/otel", "internal/otlp/*.go", "the SDK that makes spans; its HTTP exporters link gRPC"},
 	{"go.opentelemetry.io/proto/otlp", "internal/otlp/*.go", "the official protobufs"},

@@ -8,6 +8,7 @@ import (
 
 // logShapes returns the shapes of what the log records about itself and about installed connectors.
 func logShapes() map[audit.Event]shape {
+	renewal := object{"request_id": text("Ties the intent and the outcome together, a ULID.")}
 	return map[audit.Event]shape{
 		audit.EventBroken: {what: "What did not fit.", reasons: []string{"row_missing", "row_changed", "row_unreadable",
 			"database_replaced", "head_missing", "head_changed", "witness_changed", "row_added",
@@ -42,6 +43,11 @@ func logShapes() map[audit.Event]shape {
 			"before":     text("The time before which rows were to be removed."),
 			"checkpoint": text("A signed note with all of this."),
 		}, required: []string{"first_seq", "last_seq", "rows", "last_hash", "from", "until", "before", "checkpoint"}},
+		audit.EventBindingRefreshStarted: {what: "The renewal.", fields: renewal, required: []string{"request_id"}},
+		audit.EventBindingRefreshed:      {what: "The renewal.", fields: renewal, required: []string{"request_id"}},
+		audit.EventBindingRefreshFailed: {what: "Why a token was not renewed.", reasons: []string{"refresh_failed"},
+			fields:   object{"request_id": renewal["request_id"], "error": text("In words.")},
+			required: []string{"request_id", "error"}},
 		audit.EventConnectorVerifyFailed: {what: "What is wrong with the connector.",
 			reasons: append([]string{"hash_mismatch", "connector_unreadable", "store_unreadable"}, refusedSignatures...),
 			fields: object{"error": text("In words."), "hash": matching(sum, "The hash of its content."),

@@ -103,6 +103,7 @@ func exchangeShapes() map[audit.Event]shape {
 func exchange(more object) object {
 	all := object{
 		"request_id":              text("Ties the rows of a request together, a ULID."),
+		"renewed":                 trueOnly("It was sent once more, as the service did not accept the first token."),
 		"redirected":              trueOnly("The client ignored the proxy, and the gateway redirected it."),
 		"dropped_headers":         list(text(""), "The names of request fields that were not sent."),
 		"dropped_headers_omitted": atLeast(1, "How many names dropped_headers leaves out."),

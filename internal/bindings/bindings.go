@@ -3,21 +3,27 @@
 package bindings
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/changes"
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/unlock"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
+	"github.com/ALRubinger/aileron/vault/oauth"
 )
 
 // Setup is what is to be bound: one secret to several connectors, or a secret of a file to each.
 type Setup struct {
 	SecretSource
+	Login
 	Connectors []string
 	List       string // file of CONNECTOR=SECRET
 	Secrets    []Line // its content; nil: it has not been read
@@ -45,6 +51,17 @@ func (s *Setup) Bind(ctx context.Context, u *unlock.Unlocker, made func(name str
 	if err != nil {
 		return nil, err
 	}
+	for i := range targets {
+		t := &targets[i]
+		if t.login == nil {
+			continue
+		}
+		var c vault.Credential
+		if t.Binding, c, err = s.run(ctx, u, t.login, t.Binding, nil); err != nil {
+			return nil, err
+		}
+		t.Secret, t.Grant = c.Secret, c.Grant
+	}
 	bound := []vault.Binding{}
 	err = BindAll(ctx, u.Recorder, v, targets, func(name string) error {
 		made(name)
@@ -62,7 +79,7 @@ func BindAll(ctx context.Context, r changes.Recorder, v *vault.Vault, targets []
 	defer func() { err = batch.Close(err) }()
 	for _, t := range targets {
 		about := audit.Row{ConnectorFQN: t.Connector, ConnectorVersion: t.Version, Binding: t.Name}
-		act := func() error { return v.Bind(t.Binding, t.Secret) }
+		act := func() error { return v.BindLogin(t.Binding, vault.Credential{Secret: t.Secret, Grant: t.Grant}) }
 		err := batch.Enact(ctx, changes.Change{What: audit.ChangeBindingSetup, About: about}, act)
 		if errors.Is(err, vault.ErrExists) {
 			return boundAlready(err, t.Name)
@@ -76,8 +93,8 @@ func BindAll(ctx context.Context, r changes.Recorder, v *vault.Vault, targets []
 	return nil
 }
 
-// Rebind replaces the secret of a binding.
-func Rebind(ctx context.Context, u *unlock.Unlocker, name string, from SecretSource) error {
+// Rebind replaces the secret of a binding: by the one of from, or by a login if the binding comes from one.
+func Rebind(ctx context.Context, u *unlock.Unlocker, name string, from SecretSource, in Login) error {
 	v, err := u.VaultOf()
 	if err != nil {
 		return err
@@ -89,6 +106,12 @@ func Rebind(ctx context.Context, u *unlock.Unlocker, name string, from SecretSou
 	if from.Username != "" && !spec.Kind(b.Kind).HasUsername() {
 		return failure.Usagef("--username is for credentials of kind basic; %s is %s", name, b.Kind)
 	}
+	if spec.Kind(b.Kind).NeedsLogin() && !from.Given() {
+		return logInAgain(ctx, u, b, from.PassphraseFile, in)
+	}
+	if in.Given() {
+		return failure.Usagef("--client-id and --client-secret-file are for a login, and the secret of %s is given", name)
+	}
 	secret, err := from.Read(ctx, u, b.Kind+" secret for "+b.Connector)
 	if err != nil {
 		return err
@@ -96,17 +119,61 @@ func Rebind(ctx context.Context, u *unlock.Unlocker, name string, from SecretSou
 	if v, err = u.SealingVault(ctx, from.PassphraseFile); err != nil {
 		return err
 	}
-	before, err := v.Digest(name)
+	b = vault.Binding{Name: name, Connector: b.Connector, Username: from.Username}
+	return replace(ctx, u, v, b, vault.Credential{Secret: secret})
+}
+
+// replace makes c the credential of an existing binding, and b's facts those of its login.
+func replace(ctx context.Context, u *unlock.Unlocker, v *vault.Vault, b vault.Binding, c vault.Credential) error {
+	before, err := v.Digest(b.Name)
 	if err != nil {
 		return err
 	}
-	about := audit.Row{ConnectorFQN: b.Connector, Binding: name}
-	c := changes.Change{What: audit.ChangeBindingRebind, About: about, Before: before}
-	return Hint(u.Enact(ctx, c, func() error { return v.Rebind(name, from.Username, secret) }))
+	about := audit.Row{ConnectorFQN: b.Connector, Binding: b.Name}
+	change := changes.Change{What: audit.ChangeBindingRebind, About: about, Before: before}
+	return Hint(u.Enact(ctx, change, func() error { return v.RebindLogin(b, c) }))
 }
 
-// Revoke removes a binding, after confirm has not returned an error.
-func Revoke(ctx context.Context, u *unlock.Unlocker, name string, confirm func() error) error {
+// noLoginHint is the hint for a connector of kind oauth2 that declares no login.
+const noLoginHint = "update the connector, or give a token with --secret-file or --secret-stdin, which is not renewed"
+
+// logInAgain replaces the login of a binding. Its client is that of the login before, unless in names another or the
+// connector has one; to read that, the vault is unlocked.
+func logInAgain(ctx context.Context, u *unlock.Unlocker, b vault.Binding, passphraseFile string, in Login) error {
+	found, err := findInstalled(u, []string{b.Connector}, func(_ int, faults error) error {
+		return store.Hint(cmp.Or(faults, error(connectors.NotInstalled(b.Connector, spec.FQN(b.Connector)))))
+	})
+	if err != nil {
+		return err
+	}
+	need := found[0].Credential()
+	if need == nil || need.OAuth2 == nil {
+		return hint.New(fmt.Errorf("log in for %s: the connector does not say where", b.Connector),
+			noLoginHint)
+	}
+	var v *vault.Vault
+	var before *oauth.Grant
+	if need.OAuth2.ClientID == "" && in.ClientID == "" && b.Login != "" {
+		if v, err = u.OpenVault(ctx, passphraseFile); err != nil {
+			return err
+		}
+		if c, err := v.Credential(b.Name); err == nil {
+			if g, ok, err := oauth.Of(c); ok && err == nil {
+				before = &g
+			}
+		}
+	} else if v, err = u.SealingVault(ctx, passphraseFile); err != nil {
+		return err
+	}
+	b, c, err := in.run(ctx, u, found[0], b, before)
+	if err != nil {
+		return err
+	}
+	return replace(ctx, u, v, b, c)
+}
+
+// Revoke removes a binding, after confirm has not returned an error, and ends its login at the service.
+func Revoke(ctx context.Context, u *unlock.Unlocker, name string, in Login, confirm func() error) error {
 	v, err := u.VaultOf()
 	if err != nil {
 		return err
@@ -118,8 +185,21 @@ func Revoke(ctx context.Context, u *unlock.Unlocker, name string, confirm func()
 	if err := confirm(); err != nil {
 		return err
 	}
+	var held vault.Credential
+	var sealed error
+	if b.Login != "" {
+		if v, sealed = u.OpenVault(ctx, ""); sealed == nil {
+			held, sealed = v.Credential(name)
+		} else if v, err = u.VaultOf(); err != nil {
+			return err
+		}
+	}
 	c := changes.Change{What: audit.ChangeBindingRevoke, About: audit.Row{ConnectorFQN: b.Connector, Binding: name}}
-	return Hint(u.Enact(ctx, c, func() error { return v.Revoke(name) }))
+	err = Hint(u.Enact(ctx, c, func() error { return v.Revoke(name) }))
+	if err == nil && b.Login != "" {
+		in.endLogin(ctx, u, b, held, sealed)
+	}
+	return err
 }
 
 // Hint adds a hint to the error of a name for which there is no binding.

@@ -40,7 +40,10 @@ func TestAnErrorAboutAFileOfSecretsNamesTheLineAlone(t *testing.T) {
 
 // Without a vault nothing is revoked, and nothing is asked.
 func TestNothingIsRevokedWithoutABinding(t *testing.T) {
-	err := Revoke(t.Context(), unlocker(t), "bearer/github/work", func() error { t.Error("it asked"); return nil })
+	err := Revoke(t.Context(), unlocker(t), "bearer/github/work", Login{}, func() error {
+		t.Error("it asked")
+		return nil
+	})
 	if err == nil {
 		t.Error("it revoked a binding that does not exist")
 	}

@@ -20,6 +20,9 @@ type Target struct {
 	vault.Binding
 	Version string // of its connector
 	Secret  vault.Secret
+	Grant   vault.Secret // of a login
+
+	login *spec.Connector // a person logs in for it; nil: the secret is given
 }
 
 // findInstalled returns the installed connectors of those names, of which it reads the store once. missing returns the
@@ -55,6 +58,9 @@ func (s *Setup) targets(u *unlock.Unlocker, v *vault.Vault) ([]Target, error) {
 	var all []Target
 	for i, c := range connectors {
 		t := Target{Version: c.Version}
+		if need := c.Credential(); need != nil && need.OAuth2 != nil && !s.SecretSource.Given() && s.List == "" {
+			t.login = c
+		}
 		username := s.Username
 		if s.List != "" {
 			if username, t.Secret, err = s.Secrets[i].split(c); err != nil {
@@ -141,16 +147,22 @@ func namedBy(u *unlock.Unlocker, lines []Line) (found []*spec.Connector, err err
 
 // readSecret reads the secret that all of targets share, unless --secrets-file has one for each.
 func (s *Setup) readSecret(ctx context.Context, u *unlock.Unlocker, targets []Target) error {
-	if s.List != "" {
+	var need []*Target
+	for i := range targets {
+		if targets[i].login == nil {
+			need = append(need, &targets[i])
+		}
+	}
+	if s.List != "" || len(need) == 0 {
 		return nil
 	}
-	what := targets[0].Kind + " secret for " + targets[0].Connector
-	if len(targets) > 1 {
-		what = fmt.Sprintf("secret for %d connectors", len(targets))
+	what := need[0].Kind + " secret for " + need[0].Connector
+	if len(need) > 1 {
+		what = fmt.Sprintf("secret for %d connectors", len(need))
 	}
 	secret, err := s.Read(ctx, u, what)
-	for i := range targets {
-		targets[i].Secret = secret
+	for _, t := range need {
+		t.Secret = secret
 	}
 	return err
 }
@@ -158,7 +170,7 @@ func (s *Setup) readSecret(ctx context.Context, u *unlock.Unlocker, targets []Ta
 // validate returns an error unless the flags fit the credential that the connector declares.
 func (s *Setup) validate(u *unlock.Unlocker, c *spec.Connector, username string) error {
 	need := c.Credential()
-	given := s.Given() || s.List != ""
+	given := s.SecretSource.Given() || s.List != ""
 	switch {
 	case need == nil:
 		return fmt.Errorf("bind a credential to %s: it needs none", c.FQN)
@@ -166,9 +178,12 @@ func (s *Setup) validate(u *unlock.Unlocker, c *spec.Connector, username string)
 		return failure.Usagef("a %s credential needs --username", need.Kind)
 	case !need.Kind.HasUsername() && username != "":
 		return failure.Usagef("--username is for credentials of kind basic; %s needs %s", c.FQN, need.Kind)
-	case need.Kind.NeedsLogin() && !given:
-		return hint.New(fmt.Errorf("bind an %s credential to %s: this release opens no browser, and takes an access token "+
-			"that you have, which it does not renew", need.Kind, c.FQN), "give the token with --secret-file or --secret-stdin")
+	case need.Kind.NeedsLogin() && need.OAuth2 == nil && !given:
+		return hint.New(fmt.Errorf("bind an %s credential to %s: the connector does not say where to log in",
+			need.Kind, c.FQN), noLoginHint)
+	case s.Login.Given() && (need.OAuth2 == nil || given):
+		return failure.Usagef("--client-id and --client-secret-file are for a login, and the credential of %s is given, "+
+			"or is of kind %s", c.FQN, need.Kind)
 	}
 	return nil
 }

@@ -58,6 +58,9 @@ func Print(c *console.Console, e launch.Ended) {
 			command("", "  "+what)
 		}
 	}
+	for i, name := range r.Unrenewed {
+		line(first(i, "login"), "%s: its token could not be renewed; log in again: aileron binding rebind %s", name, name)
+	}
 	if len(r.Optional) > 0 {
 		line("unneeded", "%s", optionalText(e.Agent, r.Optional))
 	}

@@ -37,6 +37,9 @@ func (l *loader) listGranted(connectors []*spec.Connector, chosen bindings) []gr
 			g.Binding, g.digest = last.Binding, last.digest
 		} else if b.Name != "" {
 			g.digest, _ = l.s.vault.Digest(b.Name) // revoked or unreadable: the next load has it
+			if b.Login != "" {
+				g.digest = b.Login // its token is renewed all the time
+			}
 		}
 		list = append(list, g)
 	}

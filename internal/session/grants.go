@@ -137,7 +137,7 @@ func (l *loader) openCredentials(connectors []*spec.Connector, chosen bindings) 
 		if err != nil {
 			return nil, fmt.Errorf("open the credential %s: %w", b.Name, err)
 		}
-		bound[fqn] = proxy.Bound{Binding: b.Name, Credential: cred}
+		bound[fqn] = l.bind(b, cred)
 		l.redact(cred.Secret.Reveal(), cred.Username)
 		for _, c := range connectors {
 			if c.FQN != fqn {

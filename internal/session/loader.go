@@ -17,6 +17,7 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
+	"github.com/ALRubinger/aileron/vault/oauth"
 )
 
 // loader turns what is installed and bound into what the session grants: when
@@ -37,6 +38,7 @@ type loader struct {
 	fingerprint string     // of store and vault at the last load; "": load again
 	connectors  []*spec.Connector
 	secrets     map[string]scrub.Credential // every secret that this session ever held: all stay redacted
+	logins      map[string]*oauth.Source    // by their ids
 	recorded    map[string]bool             // faults of connectors that are in the audit log
 	unread      *unreadGrants               // of the load under way
 	unreadLoads int                         // loads in a row that could not read everything

@@ -65,6 +65,7 @@ import (
 	"github.com/ALRubinger/aileron/proxy/capture"
 	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/ALRubinger/aileron/proxy/scrub"
+	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
@@ -90,6 +91,10 @@ type Session struct {
 	plane  *proxy.Plane
 	front  *front.Front
 	settle func() // lowers the memory limit when the session has begun; nil: it is settled
+
+	askOnce sync.Once // makes asks, see asker
+	asks    *upstream.Client
+	askErr  error
 
 	capture *capture.File  // nil: none was asked for
 	export  *otlp.Exporter // nil: none was asked for
@@ -255,6 +260,9 @@ func (s *Session) release() (err error) {
 		s.closeControl()
 	}
 	s.closeCapture()
+	if s.asks != nil {
+		s.asks.Close()
+	}
 	if s.vault != nil {
 		s.vault.Lock()
 	}

@@ -24,6 +24,8 @@ type Tally struct {
 	MoreDenied int       // requests that Refusals leaves out
 
 	Optional []Refusal // of requests that the command works without; they are not among Refusals
+
+	Unrenewed []string // bindings whose last renewal failed
 }
 
 // Request is a request to a host at port 443, as a row of the audit log has it.
@@ -102,11 +104,12 @@ func (t tallied) AppendSoon(ctx context.Context, r audit.Row) error {
 
 // add counts the outcome that r records. An intent is none.
 func (t *tally) add(r *audit.Row) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.renewed(r)
 	if r.Decision == "" {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.sum.Redactions += r.Redactions
 	switch r.Decision {
 	case audit.DecisionProxied, audit.DecisionUpgrade:
@@ -116,6 +119,16 @@ func (t *tally) add(r *audit.Row) {
 		t.sum.Passthrough++
 	case audit.DecisionRejected:
 		t.refuse(r)
+	}
+}
+
+// renewed keeps the binding of a renewal that failed, until another one does not.
+func (t *tally) renewed(r *audit.Row) {
+	switch has := slices.Contains(t.sum.Unrenewed, r.Binding); {
+	case r.Event == audit.EventBindingRefreshFailed && !has:
+		t.sum.Unrenewed = append(t.sum.Unrenewed, r.Binding)
+	case r.Event == audit.EventBindingRefreshed && has:
+		t.sum.Unrenewed = slices.DeleteFunc(t.sum.Unrenewed, func(name string) bool { return name == r.Binding })
 	}
 }
 
@@ -222,6 +235,7 @@ func (t *tally) read() Tally {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	sum := t.sum
+	sum.Unrenewed = slices.Clone(t.sum.Unrenewed)
 	for _, u := range t.uses {
 		sum.Uses = append(sum.Uses, *u)
 	}

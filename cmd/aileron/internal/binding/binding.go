@@ -7,6 +7,7 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/bindings"
 	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/proxy/upstream"
 )
 
 func New(a *cli.App) *cobra.Command {
@@ -28,6 +29,36 @@ func registerSecret(cmd *cobra.Command, from *bindings.SecretSource) {
 	f.BoolVar(&from.Stdin, "secret-stdin", false, "read the secret from standard input")
 	f.StringVar(&from.Username, "username", "", "user name, for kind basic")
 	cli.PassphraseFlag(cmd, &from.PassphraseFile)
+}
+
+// registerLogin adds the flags of a login.
+func registerLogin(cmd *cobra.Command, a *cli.App, in *bindings.Login, up *cli.UpstreamOptions) {
+	f := cmd.Flags()
+	f.BoolVar(&in.NoBrowser, "no-browser", false, "print the address of a login, read the one where a browser ended")
+	f.IntVar(&in.Port, "callback-port", 0, "local port at which a login ends, where the service must know it (0: any)")
+	f.StringVar(&in.ClientID, "client-id", "", "your own client at the service, in place of the connector's")
+	f.StringVar(&in.ClientSecretFile, "client-secret-file", "", "file that holds only the secret of that client")
+	reachService(cmd, a, in, up)
+}
+
+// reachService adds the flags of how the service of a login is reached.
+func reachService(cmd *cobra.Command, a *cli.App, in *bindings.Login, up *cli.UpstreamOptions) {
+	up.Register(cmd)
+	in.Upstream = func() (upstream.Options, error) {
+		_, conf, err := a.Settings()
+		if err != nil {
+			return upstream.Options{}, err
+		}
+		return up.Upstream(conf)
+	}
+}
+
+// checkLogin returns an error unless the flags of a login can be right.
+func checkLogin(in *bindings.Login) error {
+	if in.Port < 0 || in.Port > 65535 {
+		return failure.Usagef("--callback-port is %d; it must be 1 to 65535, or 0 for any", in.Port)
+	}
+	return nil
 }
 
 // checkSecret returns an error if flags name the secret twice.

@@ -1,13 +1,20 @@
 package binding
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/bindings"
+	"github.com/ALRubinger/aileron/vault"
+	"github.com/ALRubinger/aileron/vault/oauth"
 )
 
 func newBindingInspectCommand(a *cli.App) *cobra.Command {
@@ -16,7 +23,7 @@ func newBindingInspectCommand(a *cli.App) *cobra.Command {
 		Short:   "Show one binding, never its secret",
 		Example: "  aileron binding inspect bearer/aileron-connector-github/work",
 		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			v, err := a.VaultOf()
 			if err != nil {
 				return err
@@ -25,8 +32,9 @@ func newBindingInspectCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return bindings.Hint(err)
 			}
+			used, err := lastUse(cmd.Context(), a, b.Name)
 			if a.JSON {
-				return a.PrintJSON(b)
+				return errors.Join(a.PrintJSON(inspected{b, used}), err)
 			}
 			fmt.Fprintf(a.Stdout, "name       %s\nconnector  %s\nkind       %s\nidentity   %s\n",
 				b.Name, b.Connector, b.Kind, b.Identity)
@@ -35,7 +43,47 @@ func newBindingInspectCommand(a *cli.App) *cobra.Command {
 			}
 			fmt.Fprintf(a.Stdout, "created    %s\nupdated    %s\n",
 				b.Created.Format(time.RFC3339), b.Updated.Format(time.RFC3339))
-			return nil
+			if !used.IsZero() {
+				fmt.Fprintf(a.Stdout, "last used  %s\n", used.Format(time.RFC3339))
+			}
+			printLogin(a.Stdout, b)
+			return err
 		},
 	}
+}
+
+// inspected is a binding as --json has it.
+type inspected struct {
+	vault.Binding
+	LastUsed time.Time `json:"last_used_at,omitzero"`
+}
+
+// lastUse returns when a request last carried the credential of a binding, as far as the audit log goes back; the zero
+// time: never.
+func lastUse(ctx context.Context, a *cli.App, name string) (time.Time, error) {
+	r, err := a.AuditReader()
+	if err != nil || r == nil {
+		return time.Time{}, err
+	}
+	defer func() { _ = r.Close() }()
+	rows, err := r.List(ctx, audit.Filter{Binding: name, Event: audit.EventProxyStarted, Limit: 1, Newest: true})
+	if err != nil || len(rows) == 0 {
+		return time.Time{}, err
+	}
+	return rows[0].TS, nil
+}
+
+// printLogin prints what is known of the login of a binding.
+func printLogin(out io.Writer, b vault.Binding) {
+	if b.Login == "" {
+		return
+	}
+	fmt.Fprintf(out, "client     %s\nscopes     %s\n", b.Client, strings.Join(strings.Fields(string(b.Scopes)), ", "))
+	if b.Granted != "" {
+		fmt.Fprintf(out, "granted    %s\n", strings.Join(strings.Fields(string(b.Granted)), ", "))
+	}
+	if !b.Expires.IsZero() {
+		fmt.Fprintf(out, "expires    %s\n", b.Expires.Format(time.RFC3339))
+	}
+	fmt.Fprintf(out, "renewal    %s\n", oauth.Describe(b))
 }

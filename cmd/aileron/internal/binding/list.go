@@ -10,6 +10,7 @@ import (
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/vault"
+	"github.com/ALRubinger/aileron/vault/oauth"
 )
 
 func newBindingListCommand(a *cli.App) *cobra.Command {
@@ -45,7 +46,11 @@ func printBindings(a *cli.App, all []vault.Binding) error {
 	}
 	w := tabwriter.NewWriter(a.FittedOut(), 0, 0, 2, ' ', 0)
 	for _, b := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", b.Name, b.Connector, b.Updated.Format(time.DateOnly))
+		fmt.Fprintf(w, "%s\t%s\t%s", b.Name, b.Connector, b.Updated.Format(time.DateOnly))
+		if b.Login != "" {
+			fmt.Fprintf(w, "\t%s", oauth.Describe(b))
+		}
+		fmt.Fprintln(w)
 	}
 	return w.Flush()
 }

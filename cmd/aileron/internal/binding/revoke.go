@@ -11,15 +11,17 @@ import (
 )
 
 type bindingRevokeOptions struct {
-	name string
-	yes  bool
+	name     string
+	yes      bool
+	login    bindings.Login // how its service is told
+	upstream cli.UpstreamOptions
 }
 
 func newBindingRevokeCommand(a *cli.App) *cobra.Command {
 	opts := &bindingRevokeOptions{}
 	cmd := &cobra.Command{
 		Use:     "revoke NAME",
-		Short:   "Remove a binding; running sessions stop using it within a second",
+		Short:   "Remove a binding, and end its login; running sessions stop using it within a second",
 		Example: "  aileron binding revoke bearer/aileron-connector-github/work --yes",
 		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -27,12 +29,13 @@ func newBindingRevokeCommand(a *cli.App) *cobra.Command {
 			return opts.run(cmd.Context(), a)
 		},
 	}
+	reachService(cmd, a, &opts.login, &opts.upstream)
 	cmd.Flags().BoolVarP(&opts.yes, "yes", "y", false, "do not ask for confirmation")
 	return cmd
 }
 
 func (o *bindingRevokeOptions) run(ctx context.Context, a *cli.App) error {
-	err := bindings.Revoke(ctx, &a.Unlocker, o.name, func() error {
+	err := bindings.Revoke(ctx, &a.Unlocker, o.name, o.login, func() error {
 		if o.yes || !a.Interactive() {
 			return nil
 		}

@@ -1,0 +1,79 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/termsafe"
+	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/upstream"
+	"github.com/ALRubinger/aileron/vault"
+	"github.com/ALRubinger/aileron/vault/oauth"
+)
+
+// bind returns the credential of a binding, and keeps it valid if it comes from a login. What renews it is redacted
+// too: it leaves for the authorization server alone, but a service may show it.
+func (l *loader) bind(b vault.Binding, cred vault.Credential) proxy.Bound {
+	bound := proxy.Bound{Binding: b.Name, Credential: cred}
+	g, ok, err := oauth.Of(cred)
+	if !ok || err != nil {
+		return bound // used as it is
+	}
+	if g.Refresh != "" {
+		l.redact(g.Refresh, "")
+	}
+	if g.Secret != "" {
+		l.redact(g.Secret, "")
+	}
+	source := l.logins[g.ID]
+	if source == nil {
+		if l.logins == nil {
+			l.logins = map[string]*oauth.Source{}
+		}
+		source = oauth.NewSource(b.Name, g, oauth.SourceOptions{
+			Vault: l.s.vault, Transport: l.s.asker, Record: l.s.recordRenewal, Warn: l.s.warnLogin,
+			Announce: func() { l.reload(context.Background()) },
+		})
+		l.logins[g.ID] = source
+	}
+	source.Use(g)
+	bound.Login = source
+	return bound
+}
+
+// asker returns what asks authorization servers: the dialler of the plane, with connections of its own.
+func (s *Session) asker() (http.RoundTripper, error) {
+	s.askOnce.Do(func() { s.asks, s.askErr = upstream.New(s.opts.Upstream) })
+	if s.askErr != nil {
+		return nil, fmt.Errorf("reach authorization servers: %w", s.askErr)
+	}
+	return s.asks.Transport(), nil
+}
+
+// recordRenewal commits the intent of a renewal, and returns what records its outcome.
+func (s *Session) recordRenewal(b vault.Binding) (func(error), error) {
+	ctx, id := context.Background(), audit.NewID()
+	row := func(event audit.Event) audit.Row {
+		r := s.row(event, map[string]any{"request_id": id})
+		r.ConnectorFQN, r.Binding = b.Connector, b.Name
+		return r
+	}
+	if _, err := s.audit.Append(ctx, row(audit.EventBindingRefreshStarted)); err != nil {
+		return nil, fmt.Errorf("record it: %w", err)
+	}
+	return func(err error) {
+		r := row(audit.EventBindingRefreshed)
+		if err != nil {
+			r.Event, r.Reason, r.Fields["error"] = audit.EventBindingRefreshFailed, "refresh_failed", termsafe.Line(err.Error())
+		}
+		_ = tallied{s.audit, &s.tally}.AppendSoon(ctx, r) // the log holds it while it cannot be written
+	}, nil
+}
+
+// warnLogin warns of a login whose token is not renewed.
+func (s *Session) warnLogin(b vault.Binding, err error) {
+	s.opts.Log.Warn("a token could not be renewed; requests that need it are refused when it has expired",
+		"binding", b.Name, "error", err, "to log in again", "aileron binding rebind "+b.Name)
+}

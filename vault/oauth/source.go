@@ -1,0 +1,276 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ALRubinger/aileron/vault"
+)
+
+// SourceOptions are what a [Source] needs of its session.
+type SourceOptions struct {
+	Vault     *vault.Vault
+	Transport func() (http.RoundTripper, error)
+	Now       func() time.Time // nil: time.Now
+	// Record commits the row of what is about to be asked, and returns what commits that of its outcome. Without the
+	// first nothing is asked.
+	Record func(b vault.Binding) (outcome func(error), err error)
+	// Announce makes the session use, and redact, what the vault has now. It is called before a new token is used.
+	Announce func()
+	// Warn is called when a renewal begins to fail.
+	Warn func(b vault.Binding, err error)
+}
+
+// Source keeps the token of one login valid, for all exchanges of a session. Its methods are safe for concurrent use.
+type Source struct {
+	opts SourceOptions
+	name string // of the binding
+	id   string // of the login
+
+	// Between these, in Unix nanoseconds, the token in force is used as it is.
+	from, until atomic.Int64
+
+	mu     sync.Mutex
+	grant  Grant   // in force
+	flight *flight // the renewal under way; nil: there is none
+	last   error   // of the last renewal
+	next   time.Time
+	wait   time.Duration // next is when that is over
+	warned bool          // last was reported
+
+	unsaved *unsaved // of a renewal whose result the disk did not take; only the flight under way uses it
+}
+
+// flight is one renewal, for which all exchanges wait that need it.
+type flight struct {
+	ended chan struct{}
+	err   error
+}
+
+// unsaved is the result of a renewal that is in memory alone. Its lock keeps other processes from sending a refresh
+// token that is used up.
+type unsaved struct {
+	*vault.Renewal
+	credential vault.Credential
+	outcome    func(error)
+}
+
+const (
+	// flightTime bounds a renewal, with the wait for those of other processes.
+	flightTime = 2 * askTime
+	// The back-off of renewals that fail.
+	firstWait = time.Second
+	maxWait   = 300 * time.Second
+	// refusedPause is how long after a renewal a refused token does not lead to another one: the service refuses for
+	// another reason then.
+	refusedPause = time.Minute
+)
+
+// NewSource returns the source of the login whose first grant is g.
+func NewSource(name string, g Grant, opts SourceOptions) *Source {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	s := &Source{opts: opts, name: name, id: g.ID}
+	s.Use(g)
+	return s
+}
+
+// Login returns the id of the login, which its tokens have in common.
+func (s *Source) Login() string { return s.id }
+
+// Use makes g the grant in force.
+func (s *Source) Use(g Grant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.grant = g
+	// Issued in the future: the clock was wrong then, or is now, and when the token expires is not known.
+	s.from.Store(g.Issued.Add(-margin).UnixNano())
+	if s.until.Store(g.due().UnixNano()); g.Life == 0 {
+		s.from.Store(math.MinInt64)
+		s.until.Store(math.MaxInt64)
+	}
+}
+
+// Fresh returns when the session has a token that can be used: at once, unless it is due for a renewal or is the one
+// that the service refused. Its error is [vault.ErrLoginNeeded], [vault.ErrLocked] or another for which a later attempt
+// may help. A token that could not be renewed is used until it expires.
+func (s *Source) Fresh(ctx context.Context, refused vault.Secret) error {
+	now := s.opts.Now()
+	if at := now.UnixNano(); refused.IsZero() && s.from.Load() <= at && at < s.until.Load() {
+		return nil
+	}
+	f := s.join(now, refused)
+	if f == nil {
+		return nil
+	}
+	select {
+	case <-f.ended:
+		return f.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// join returns the renewal under way, or a new one. Nil: none is needed.
+func (s *Source) join(now time.Time, refused vault.Secret) *flight {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.flight != nil:
+		return s.flight
+	case refused.IsZero() && s.from.Load() <= now.UnixNano() && now.UnixNano() < s.until.Load():
+		return nil // another exchange had it renewed
+	case !refused.IsZero() && s.isAnswered(now, refused):
+		return nil
+	case now.Before(s.next):
+		return ended(s.usable(now, s.last))
+	}
+	f := &flight{ended: make(chan struct{})}
+	s.flight = f
+	go s.fly(f, refused)
+	return f
+}
+
+// isAnswered reports whether a refused token leads to no renewal: it is not in force any more, or is too new. s.mu is
+// held.
+func (s *Source) isAnswered(now time.Time, refused vault.Secret) bool {
+	return refused.Reveal() != s.grant.Token || s.grant.Renewed && now.Before(s.grant.Issued.Add(refusedPause))
+}
+
+func ended(err error) *flight {
+	f := &flight{ended: make(chan struct{}), err: err}
+	close(f.ended)
+	return f
+}
+
+// usable returns nil instead of err while the token in force has not expired. s.mu is held.
+func (s *Source) usable(now time.Time, err error) error {
+	if now.Before(s.grant.expires()) && !errors.Is(err, vault.ErrLoginNeeded) {
+		return nil
+	}
+	return err
+}
+
+// fly carries out a renewal. It goes on when the exchange that began it has ended: others may wait, and what the
+// service sends must not be lost.
+func (s *Source) fly(f *flight, refused vault.Secret) {
+	ctx, cancel := context.WithTimeout(context.Background(), flightTime)
+	defer cancel()
+	b, err := s.renew(ctx, refused)
+	s.mu.Lock()
+	now := s.opts.Now()
+	warn := err != nil && !s.warned && !errors.Is(err, vault.ErrLocked)
+	s.warned, s.last = warn || s.warned && err != nil, err
+	if err == nil {
+		s.wait, s.next = 0, time.Time{}
+	} else {
+		s.wait = min(max(2*s.wait, firstWait), maxWait)
+		s.next = now.Add(s.wait)
+		f.err = s.usable(now, err)
+	}
+	s.flight = nil
+	s.mu.Unlock()
+	if warn {
+		s.opts.Warn(b, err)
+	}
+	close(f.ended)
+}
+
+// renew renews the token, unless another process has, and makes the session use it.
+func (s *Source) renew(ctx context.Context, refused vault.Secret) (vault.Binding, error) {
+	b := vault.Binding{Name: s.name}
+	if s.unsaved != nil {
+		return s.save()
+	}
+	r, err := s.opts.Vault.RenewBinding(ctx, s.name)
+	if err != nil {
+		return b, err
+	}
+	defer func() {
+		if s.unsaved == nil {
+			r.End()
+		}
+	}()
+	b = r.Binding
+	g, ok, err := Of(r.Credential)
+	if err != nil {
+		return b, fmt.Errorf("%w: %w", vault.ErrLoginNeeded, err)
+	}
+	s.mu.Lock()
+	known := s.grant.Token
+	s.mu.Unlock()
+	if !ok || g.ID != s.id || g.Token != known {
+		s.opts.Announce() // it was renewed or bound again meanwhile
+		return b, nil
+	}
+	switch {
+	case b.Renewal == LoginNeeded:
+		return b, vault.ErrLoginNeeded
+	case !g.renews():
+		return b, fmt.Errorf("%w: it gave no refresh token", vault.ErrLoginNeeded)
+	case r.Interrupted && g.Refresh != "" && !g.Keeps:
+		// Sent a second time it would look stolen, and the service would end all that came of this login: RFC 9700
+		// section 4.14.2.
+		return s.end(r, g, errors.New("a renewal was interrupted when its refresh token may have been used up"))
+	}
+	transport, err := s.opts.Transport()
+	if err != nil {
+		return b, err
+	}
+	if err := r.Begin(); err != nil {
+		return b, err
+	}
+	outcome, err := s.opts.Record(b)
+	if err != nil {
+		return b, err
+	}
+	next, err := g.Renew(ctx, transport, s.opts.Now)
+	if refused := new(RefusedError); errors.As(err, &refused) && refused.isFinal() {
+		b, err = s.end(r, g, err)
+	}
+	if err == nil {
+		s.unsaved = &unsaved{Renewal: r, outcome: outcome}
+		s.unsaved.Binding = next.Facts(b)
+		s.unsaved.credential, err = next.Credential()
+	}
+	if err != nil {
+		s.unsaved = nil
+		outcome(err)
+		return b, err
+	}
+	return s.save()
+}
+
+// save saves what the service sent, and makes the session use it. What the disk does not take is kept for the next
+// attempt.
+func (s *Source) save() (vault.Binding, error) {
+	u := s.unsaved
+	err := u.Save(u.Binding, u.credential)
+	if err != nil && !errors.Is(err, vault.ErrChanged) && !errors.Is(err, vault.ErrNotBound) { // by its user, meanwhile
+		return u.Binding, fmt.Errorf("keep the new token: %w", err)
+	}
+	s.unsaved = nil
+	u.outcome(err)
+	u.End()
+	s.opts.Announce()
+	return u.Binding, nil
+}
+
+// end writes down that only another login helps, for all processes.
+func (s *Source) end(r *vault.Renewal, g Grant, cause error) (vault.Binding, error) {
+	b := g.Facts(r.Binding)
+	b.Renewal = LoginNeeded
+	cause = fmt.Errorf("%w: %w", vault.ErrLoginNeeded, cause)
+	if err := r.Save(b, r.Credential); err != nil {
+		return b, cause // the next renewal comes here again
+	}
+	s.opts.Announce()
+	return b, cause
+}
