@@ -17,8 +17,8 @@ import (
 type clientSetting struct {
 	client string
 	files  []string
-	beside string         // another file, without which the client is not used; "" is none
-	line   *regexp.Regexp // its first group is the setting's name
+	beside string // another file, without which the client is not used; "" is none
+	line   string // a regular expression, whose first group is the setting's name; compiled for projects with the file
 	// variable returns one that has precedence over the line: its name and value. Nil: the client has none; "": the
 	// session has no such value.
 	variable func(e trust.Environment) (name, value string)
@@ -32,34 +32,34 @@ const (
 
 // clientSettings are those of a project's root. Each was tried with the client, or is in its documentation.
 var clientSettings = []clientSetting{
-	{client: "Yarn", files: []string{".yarnrc.yml"}, line: regexp.MustCompile(`^["']?(https?Proxy)\b`),
+	{client: "Yarn", files: []string{".yarnrc.yml"}, line: `^["']?(https?Proxy)\b`,
 		variable: func(e trust.Environment) (string, string) { return "YARN_HTTPS_PROXY", e.Proxy }},
 	// Yarn ends with an error on a variable of a setting that its version does not have, as it does on such a line.
-	{client: "Yarn", files: []string{".yarnrc.yml"}, line: regexp.MustCompile(`^["']?(httpsCaFilePath)\b`),
+	{client: "Yarn", files: []string{".yarnrc.yml"}, line: `^["']?(httpsCaFilePath)\b`,
 		variable: func(e trust.Environment) (string, string) { return "YARN_HTTPS_CA_FILE_PATH", e.Bundle }},
-	{client: "Yarn", files: []string{".yarnrc.yml"}, line: regexp.MustCompile(`^["']?(caFilePath)\b`),
+	{client: "Yarn", files: []string{".yarnrc.yml"}, line: `^["']?(caFilePath)\b`,
 		variable: func(e trust.Environment) (string, string) { return "YARN_CA_FILE_PATH", e.Bundle }},
 	{client: "Yarn", files: []string{".yarnrc.yml"}, instead: commentOut,
-		line: regexp.MustCompile(`^\s+["']?(https?Proxy|httpsCaFilePath|caFilePath)\b`)}, // in networkSettings
+		line: `^\s+["']?(https?Proxy|httpsCaFilePath|caFilePath)\b`}, // in networkSettings
 	{client: "pnpm 11", files: []string{".npmrc"}, beside: "pnpm-lock.yaml",
-		line: regexp.MustCompile(`^\s*(cafile|ca(?:\[\])?)\s*=`), instead: commentOut},
-	{client: "pip", files: []string{".venv/pip.conf", "venv/pip.conf"}, line: regexp.MustCompile(`^\s*(proxy)\s*[=:]`),
+		line: `^\s*(cafile|ca(?:\[\])?)\s*=`, instead: commentOut},
+	{client: "pip", files: []string{".venv/pip.conf", "venv/pip.conf"}, line: `^\s*(proxy)\s*[=:]`,
 		// Not in every session: pip would ask the proxy for hosts of NO_PROXY too.
 		variable: func(e trust.Environment) (string, string) { return "PIP_PROXY", e.Proxy }},
-	{client: "Maven", files: []string{".mvn/jvm.config"}, line: regexp.MustCompile(jvmSettings), instead: commentOut,
+	{client: "Maven", files: []string{".mvn/jvm.config"}, line: jvmSettings, instead: commentOut,
 		variable: func(e trust.Environment) (string, string) { return mavenOptions, e.JavaOptions() }},
-	{client: "Maven", files: []string{".mvn/maven.config"}, line: regexp.MustCompile(jvmSettings), instead: commentOut},
-	{client: "Maven", files: []string{".mvn/settings.xml", "settings.xml"}, line: regexp.MustCompile(`<(proxy)>`),
+	{client: "Maven", files: []string{".mvn/maven.config"}, line: jvmSettings, instead: commentOut},
+	{client: "Maven", files: []string{".mvn/settings.xml", "settings.xml"}, line: `<(proxy)>`,
 		instead: "give the proxy <active>false</active> for the session"},
 	{client: "Gradle", files: []string{"gradle.properties"}, instead: commentOut,
-		line: regexp.MustCompile(`^\s*(systemProp\.(?:https?\.proxyHost|javax\.net\.ssl\.trustStore))\s*[=: ]`)},
+		line: `^\s*(systemProp\.(?:https?\.proxyHost|javax\.net\.ssl\.trustStore))\s*[=: ]`},
 	{client: "Gradle", files: []string{"gradle.properties"}, instead: commentOut,
-		line: regexp.MustCompile(`^\s*org\.gradle\.jvmargs\s*[=: ].*` + jvmSettings)},
-	{client: "Bun", files: []string{"bunfig.toml"}, line: regexp.MustCompile(`^\s*(cafile|ca)\s*=`), instead: commentOut},
-	{client: "Bundler", files: []string{".bundle/config"}, line: regexp.MustCompile(`^(BUNDLE_SSL_CA_CERT)\b`),
+		line: `^\s*org\.gradle\.jvmargs\s*[=: ].*` + jvmSettings},
+	{client: "Bun", files: []string{"bunfig.toml"}, line: `^\s*(cafile|ca)\s*=`, instead: commentOut},
+	{client: "Bundler", files: []string{".bundle/config"}, line: `^(BUNDLE_SSL_CA_CERT)\b`,
 		instead: commentOut},
 	{client: "NuGet", files: []string{"NuGet.Config", "NuGet.config", "nuget.config"},
-		line: regexp.MustCompile(`key="(https?_proxy)"`), instead: commentOut},
+		line: `key="(https?_proxy)"`, instead: commentOut},
 }
 
 // mavenOptions are the options of Maven's JVM, which come after those of its project.
@@ -112,9 +112,10 @@ func findSettings(dir string, session trust.Environment) projectSettings {
 
 // find returns the number of the first line with the setting, from 1, and the name that it has there; 0 is none.
 func (s clientSetting) find(text string) (number int, name string) {
+	setting := regexp.MustCompile(s.line)
 	for line := range strings.Lines(text) {
 		number++
-		if match := s.line.FindStringSubmatch(line); match != nil {
+		if match := setting.FindStringSubmatch(line); match != nil {
 			return number, match[1]
 		}
 	}
