@@ -108,6 +108,32 @@ func (r *manifestReader) oauth2(raw *rawOAuth2, kind Kind, hosts []HostPattern) 
 	return &o
 }
 
+// TOML returns the table as a manifest has it.
+func (o *OAuth2) TOML() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[%s]\n", oauth2Key)
+	for _, e := range []struct{ key, value string }{{"grant", o.Grant}, {"authorize_url", o.AuthorizeURL},
+		{"token_url", o.TokenURL}, {"device_authorization_url", o.DeviceURL}, {"revoke_url", o.RevokeURL},
+		{"client_id", o.ClientID}, {"client_secret", o.ClientSecret}} {
+		if e.value != "" {
+			fmt.Fprintf(&b, "%s = %q\n", e.key, e.value)
+		}
+	}
+	b.WriteString("scopes = [")
+	for _, scope := range o.Scopes {
+		fmt.Fprintf(&b, "%q, ", scope)
+	}
+	b.WriteString("]\nauth_params = {")
+	for i, name := range slices.Sorted(maps.Keys(o.AuthParams)) {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		fmt.Fprintf(&b, " %q = %q", name, o.AuthParams[name])
+	}
+	b.WriteString(" }\n")
+	return b.String()
+}
+
 // textValues returns a table of strings. It reports false if v is something else.
 func textValues(v any) (map[string]string, bool) {
 	table, ok := v.(map[string]any)

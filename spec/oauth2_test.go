@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -49,6 +50,12 @@ func TestAManifestDeclaresALogin(t *testing.T) {
 	}
 	if hosts := o.AskedHosts(); len(hosts) != 1 || hosts[0].String() != "oauth2.googleapis.com:443" {
 		t.Errorf("the hosts that are asked are %v", hosts)
+	}
+	head, _, _ := strings.Cut(gmailManifest, "[capabilities.credential.oauth2]")
+	o.AuthParams["hint"] = `a "ü" \ b`
+	again := must.Get(ParseManifest([]byte(head + o.TOML())))(t)
+	if !reflect.DeepEqual(again.Credential.OAuth2, o) {
+		t.Errorf("written and read again, the login is %+v, want %+v", again.Credential.OAuth2, o)
 	}
 	// A sandbox sees the manifest without the value of the client.
 	manifest, _ := c.Documents()

@@ -91,7 +91,9 @@ func (o Operation) ForRow(row audit.Row, current []*spec.Connector) (made local.
 		return made, hint.New(fmt.Errorf("allow %s %s on %s without a credential: %s injects one", row.Method, row.Path,
 			row.Host, local.FQN(made.Host)), "take that back with: aileron connector remove %s", local.FQN(made.Host))
 	case made.Version == firstVersion && !o.NoCredential:
-		made.Credential, made.Scope = credentialOf(row, current)
+		if c, in := credentialOf(row, current); c != nil {
+			made.Credential, made.Scope, made.Login = in, c.Credential().Scope, c.Credential().OAuth2
+		}
 	}
 	// A row has no query. Where nothing secret is sent, its names need no second look.
 	anyQuery := o.AnyQuery || row.Reason == "query_not_declared" || made.Credential == nil
@@ -141,7 +143,7 @@ func ForHost(host string, current []*spec.Connector) (made local.Connector, err 
 			"allow a refused request with: aileron allow ID")
 	}
 	for _, e := range catalog.List() {
-		if slices.Contains(e.Connector.Manifest.Hosts, h) {
+		if e.Names(h) {
 			return made, hint.New(fmt.Errorf("allow the host %s: the catalogue has a connector for it", h),
 				"install that: aileron connector install %s", e.Name)
 		}
@@ -188,8 +190,9 @@ func rowHost(row audit.Row) string {
 	return row.Host + ":" + strconv.Itoa(row.Port)
 }
 
-// credentialOf returns how the connector that names the row's host injects its credential there, nil if it does not.
-func credentialOf(row audit.Row, current []*spec.Connector) (*spec.Injection, string) {
+// credentialOf returns the connector that names the row's host, and how it injects its credential there; nil if it does
+// not.
+func credentialOf(row audit.Row, current []*spec.Connector) (*spec.Connector, *spec.Injection) {
 	isHost := func(h spec.HostPattern) bool { return h.Name == row.Host && int(h.Port) == row.Port }
 	for _, c := range current {
 		if string(c.FQN) != row.ConnectorFQN || c.Credential() == nil {
@@ -198,12 +201,12 @@ func credentialOf(row audit.Row, current []*spec.Connector) (*spec.Injection, st
 		for _, t := range c.Tools {
 			for _, op := range t.Operations {
 				if in := op.Injection; in != nil && in.In != "path" && slices.ContainsFunc(op.Hosts, isHost) {
-					return in, c.Credential().Scope
+					return c, in
 				}
 			}
 		}
 	}
-	return nil, ""
+	return nil, nil
 }
 
 // withoutConnector returns connectors without one of them.

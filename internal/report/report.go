@@ -285,7 +285,7 @@ func companion(f session.Refusal) string {
 func hostRemedy(f session.Refusal) string {
 	h := spec.HostPattern{Name: f.Host, Port: uint16(f.Port)} //nolint:gosec // a port
 	for _, e := range catalog.List() {
-		if slices.Contains(e.Connector.Manifest.Hosts, h) {
+		if e.Names(h) {
 			return "aileron connector install " + e.Name
 		}
 	}

@@ -44,6 +44,12 @@ type Entry struct {
 // NeedsSecret reports whether a credential has to be bound to the connector.
 func (e Entry) NeedsSecret() bool { return e.Connector.Credential() != nil }
 
+// Names reports whether an operation of the entry is for the host, which one that only issues tokens is not.
+func (e Entry) Names(h spec.HostPattern) bool {
+	return slices.ContainsFunc(e.Connector.Tools[0].Operations,
+		func(op *spec.Operation) bool { return slices.Contains(op.Hosts, h) })
+}
+
 // FQN returns the FQN of the entry of that short name, which need not exist.
 func FQN(name string) spec.FQN { return spec.FQN(prefix + name) }
 

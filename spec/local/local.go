@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,11 +44,12 @@ type Connector struct {
 	Operations []Operation
 	Credential *spec.Injection // that each operation carries; nil: none
 	Scope      string          // what the credential is for
+	Login      *spec.OAuth2    // how one of kind oauth2 is obtained
 }
 
 // Host returns the connector that allows hosts as they are, without credentials.
 func Host(hosts []string) (*spec.Connector, error) {
-	manifest, declared := files(SessionFQN, "1.0.0", hosts, nil, "", []tool{{
+	manifest, declared := files(SessionFQN, "1.0.0", hosts, nil, []tool{{
 		Name: "allowed", Description: "Hosts that --allow names for this session",
 		Operations: []scaffold.Operation{{Name: "any", Summary: "Any request", Hosts: hosts}},
 	}})
@@ -93,14 +95,18 @@ func (c Connector) files() (manifest, declared []byte) {
 		}
 		t.Operations = append(t.Operations, o)
 	}
-	return files(FQN(c.Host), c.Version, hosts, c.Credential, c.Scope, []tool{t})
+	if c.Credential == nil {
+		return files(FQN(c.Host), c.Version, hosts, nil, []tool{t})
+	}
+	return files(FQN(c.Host), c.Version, hosts,
+		&spec.CredentialNeed{Kind: c.Credential.Kind, Scope: c.Scope, OAuth2: c.Login}, []tool{t})
 }
 
 // Read returns what a connector of this package has allowed so far.
 func Read(c *spec.Connector, host string) Connector {
 	out := Connector{Host: host, Version: c.Version}
 	if need := c.Credential(); need != nil {
-		out.Scope = need.Scope
+		out.Scope, out.Login = need.Scope, need.OAuth2
 	}
 	for _, t := range c.Tools {
 		for _, op := range t.Operations {
@@ -127,19 +133,33 @@ type tool struct {
 
 // files returns the manifest and the spec of a connector.
 func files(
-	fqn spec.FQN, version string, hosts []string, cred *spec.Injection, scope string, tools []tool,
+	fqn spec.FQN, version string, hosts []string, need *spec.CredentialNeed, tools []tool,
 ) (manifest, declared []byte) {
+	hosts = slices.Clone(hosts)
 	var m bytes.Buffer
 	fmt.Fprintf(&m, "[connector]\nname = %q\nversion = %q\n\n[capabilities.network]\nhosts = [", fqn, version)
+	for i, h := range hosts {
+		hosts[i] = withPort(h)
+	}
+	if need != nil && need.OAuth2 != nil {
+		for _, h := range need.OAuth2.AskedHosts() {
+			if !slices.Contains(hosts, h.String()) {
+				hosts = append(hosts, h.String())
+			}
+		}
+	}
 	for i, h := range hosts {
 		if i > 0 {
 			m.WriteString(", ")
 		}
-		fmt.Fprintf(&m, "%q", withPort(h))
+		fmt.Fprintf(&m, "%q", h)
 	}
 	m.WriteString("]\n")
-	if cred != nil {
-		fmt.Fprintf(&m, "\n[capabilities.credential]\nkind = %q\nscope = %q\n", cred.Kind, scope)
+	if need != nil {
+		fmt.Fprintf(&m, "\n[capabilities.credential]\nkind = %q\nscope = %q\n", need.Kind, need.Scope)
+		if need.OAuth2 != nil {
+			m.WriteString("\n" + need.OAuth2.TOML())
+		}
 	}
 	m.WriteString("\n[provides]\nintents = [\"allow_by_hand\"]\n")
 	var d bytes.Buffer
