@@ -207,6 +207,7 @@ var arrows = []arrow{
 	{"internal/doctor", "spec", "the connectors that are installed"},
 	{"internal/doctor", "spec/signature", "who signed them"},
 	{"internal/doctor", "vault", "the state of the vault"},
+	{"internal/doctor", "vault/oauth", "what becomes of the tokens of a login"},
 	{"internal/failure", "audit", "an event that does not exist"},
 	{"internal/failure", "spec/action", "an action that does not exist"},
 	{"internal/failure", "spec/store", "a connector that does not exist"},

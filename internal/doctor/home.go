@@ -20,6 +20,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/review"
 	"github.com/ALRubinger/aileron/internal/unlock"
 	"github.com/ALRubinger/aileron/vault"
+	"github.com/ALRubinger/aileron/vault/oauth"
 )
 
 // hasHome reports whether aileron's directory exists.
@@ -177,6 +178,16 @@ func (d *Doctor) checkVault(ctx context.Context) {
 			held.Until.Local().Format(time.DateTime)))
 	default:
 		d.add(healthy("vault", "%s", hint.Plural(len(bindings), "binding")))
+	}
+	d.checkLogins(bindings)
+}
+
+// checkLogins warns of logins whose tokens are not renewed.
+func (d *Doctor) checkLogins(bindings []vault.Binding) {
+	for _, b := range bindings {
+		if b.Login != "" && b.Renewal != oauth.Automatic && !b.Expires.IsZero() {
+			d.add(warning("login", "aileron binding rebind "+b.Name, "%s is %s", b.Name, oauth.Describe(b)))
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/proxy"
@@ -14,6 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/spec/local"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
+	"github.com/ALRubinger/aileron/vault/oauth"
 )
 
 // bindings are the bindings that a session uses, by connector.
@@ -79,7 +81,12 @@ func (l *loader) chooseFor(c *spec.Connector, all []vault.Binding) (*vault.Bindi
 // warnUnbound names the connectors whose operations will be refused.
 func (l *loader) warnUnbound(connectors []*spec.Connector, chosen bindings) {
 	for _, c := range connectors {
-		if _, ok := chosen[c.FQN]; c.Credential() != nil && !ok {
+		b, ok := chosen[c.FQN]
+		if ok && oauth.NeedsLogin(b, time.Now()) {
+			l.s.opts.Infof("aileron: the login of %s has ended, so its operations will be refused; log in again with: "+
+				"aileron binding rebind %s", c.FQN, b.Name)
+		}
+		if c.Credential() != nil && !ok {
 			l.s.opts.Infof("aileron: %s has no credential bound, so its operations will be refused; "+
 				"bind one with: aileron binding setup %s", c.FQN, c.FQN)
 		}

@@ -108,16 +108,19 @@ func (g Grant) Facts(b vault.Binding) vault.Binding {
 // Describe returns what becomes of the token of a login, for a person.
 func Describe(b vault.Binding) string {
 	switch {
-	case b.Renewal == LoginNeeded:
+	case NeedsLogin(b, time.Now()):
 		return "ended: log in again with aileron binding rebind " + b.Name
 	case b.Renewal == Automatic:
 		return "renewed automatically"
 	case b.Expires.IsZero():
-		return "the service does not say when it expires"
-	case time.Now().After(b.Expires):
-		return "expired: log in again with aileron binding rebind " + b.Name
+		return "not renewed: the service does not say when it expires"
 	}
 	return "not renewed: it expires " + b.Expires.Format(time.RFC3339)
+}
+
+// NeedsLogin reports whether only another login makes the credential of a binding usable.
+func NeedsLogin(b vault.Binding, now time.Time) bool {
+	return b.Renewal == LoginNeeded || b.Renewal == Never && !b.Expires.IsZero() && now.After(b.Expires)
 }
 
 func (g Grant) renews() bool { return g.Refresh != "" || g.Method == spec.GrantClient }

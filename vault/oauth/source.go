@@ -67,8 +67,8 @@ const (
 	// The back-off of renewals that fail.
 	firstWait = time.Second
 	maxWait   = 300 * time.Second
-	// refusedPause is how long after a renewal a refused token does not lead to another one: the service refuses for
-	// another reason then.
+	// refusedPause is how long after a renewal a refused token does not lead to another one, unless it lives for less
+	// than four times of that: the service refuses for another reason then.
 	refusedPause = time.Minute
 )
 
@@ -141,7 +141,8 @@ func (s *Source) join(now time.Time, refused vault.Secret) *flight {
 // isAnswered reports whether a refused token leads to no renewal: it is not in force any more, or is too new. s.mu is
 // held.
 func (s *Source) isAnswered(now time.Time, refused vault.Secret) bool {
-	return refused.Reveal() != s.grant.Token || s.grant.Renewed && now.Before(s.grant.Issued.Add(refusedPause))
+	return refused.Reveal() != s.grant.Token || s.grant.Renewed &&
+		now.Before(s.grant.Issued.Add(min(refusedPause, s.grant.Life/4)))
 }
 
 func ended(err error) *flight {

@@ -10,6 +10,7 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/setup"
 	"github.com/ALRubinger/aileron/internal/bindings"
 	"github.com/ALRubinger/aileron/internal/connectors"
+	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
@@ -117,8 +118,12 @@ func offer(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, agent agen
 		if c.Credential() == nil || connectors.IsBound(c, bound) || !ready && connectors.IsModel(c, agent) {
 			continue
 		}
-		yes, err := a.OfferOnce(ctx, home, "credential of "+string(c.FQN)+" "+c.Hash,
-			string(c.FQN)+" has no credential; bind one now?", false, "aileron binding setup "+string(c.FQN))
+		question := string(c.FQN) + " has no credential; bind one now?"
+		if c.Credential().OAuth2 != nil {
+			question = string(c.FQN) + " has no login; log in now?"
+		}
+		yes, err := a.OfferOnce(ctx, home, "credential of "+string(c.FQN)+" "+c.Hash, question, false,
+			"aileron binding setup "+string(c.FQN))
 		if err != nil {
 			return err
 		}
@@ -127,6 +132,13 @@ func offer(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, agent agen
 		}
 		b := bindings.Setup{Connectors: []string{string(c.FQN)}, Identity: "default"}
 		b.PassphraseFile = opts.PassphraseFile
+		b.Upstream = func() (upstream.Options, error) {
+			_, conf, err := a.Settings()
+			if err != nil {
+				return upstream.Options{}, err
+			}
+			return opts.Upstream(conf)
+		}
 		if _, err := b.Bind(ctx, &a.Unlocker, binding.PrintName(a)); err != nil {
 			return err
 		}
