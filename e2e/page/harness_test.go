@@ -81,8 +81,25 @@ func findBrowser(t *testing.T) string {
 	return ""
 }
 
-// newBrowser starts a browser in which the name rebound.example leads to this machine.
-func newBrowser(t *testing.T) *browser {
+// chromium is the one browser of all tests, in which each has a context with cookies and storage of its own.
+var chromium struct {
+	ctx context.Context // nil: none was started
+	end func() error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if chromium.end != nil {
+		if err := chromium.end(); err != nil {
+			fmt.Fprintln(os.Stderr, "page: remove what the browser had:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// startChromium starts a browser in which the name rebound.example leads to this machine.
+func startChromium(t *testing.T) {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(findBrowser(t)), chromedp.Flag("disable-gpu", true),
@@ -94,17 +111,28 @@ func newBrowser(t *testing.T) *browser {
 	// Chromium is killed at the end, and leaves what it has in its temporary directory. The path is short, because
 	// that of a socket below it is bounded.
 	scratch := must.Get(os.MkdirTemp("", "page-"))(t)
-	t.Cleanup(func() {
-		if !harness.Poll(harness.Patience, 20*time.Millisecond, func() bool { return os.RemoveAll(scratch) == nil }) {
-			t.Errorf("the browser's %s cannot be removed", scratch)
-		}
-	})
 	options = append(options, chromedp.Env("TMPDIR="+scratch))
-	ctx, end := context.WithTimeout(context.Background(), 3*harness.Patience)
-	t.Cleanup(end)
-	ctx, stop := chromedp.NewExecAllocator(ctx, options...)
-	t.Cleanup(stop)
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, closeTab := chromedp.NewContext(ctx)
+	chromium.end = func() (err error) {
+		closeTab()
+		stop()
+		harness.Poll(harness.Patience, 20*time.Millisecond, func() bool { err = os.RemoveAll(scratch); return err == nil })
+		return err
+	}
+	must.Do(t, chromedp.Do(ctx))
+	chromium.ctx = ctx
+}
+
+// newBrowser returns a tab of a browser that knows nothing of other tests.
+func newBrowser(t *testing.T) *browser {
+	t.Helper()
+	if chromium.ctx == nil {
+		startChromium(t)
+	}
+	ctx, end := context.WithTimeout(chromium.ctx, 3*harness.Patience)
+	t.Cleanup(end)
+	ctx, closeTab := chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(closeTab)
 	b := &browser{t, ctx}
 	b.size(1440, 900)
