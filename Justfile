@@ -57,7 +57,7 @@ mutants *flags: prepare-tests
     scripts/mutants {{ flags }}
 
 # what runs once a night and not in CI: also mutants that the last runs here have not tried, and twenty generated ones
-nightly: whole clock placements kills starts prepare-tests
+nightly: whole clock placements kills renewals starts prepare-tests
     scripts/mutants rest
     scripts/mutants generate
 
@@ -76,6 +76,10 @@ starts:
 # kills a thousand sessions under load, and compares what an origin got with the intents in the log
 kills:
     AILERON_AUDIT_KILLS=1000 scripts/gotest -count=1 -timeout 1h -run TestNoRequestIsSentWithoutAnIntent ./e2e/homes
+
+# kills four sessions over and over while they renew the tokens of four logins a thousand times
+renewals:
+    AILERON_OAUTH_RENEWALS=1000 scripts/gotest -count=1 -timeout 1h -run TestRenewalsSurviveKills ./e2e/oauth
 
 # what every commit passes, in less than a minute: gofmt, vet, lint, import rules, unit tests
 check: linter

@@ -48,6 +48,7 @@ type Options struct {
 	Build string        // the program; see [Program]
 	Life  time.Duration // of access tokens, in whole seconds; 0: an hour
 	Pause time.Duration // of a device between two questions, in whole seconds; 0: a second
+	Slow  time.Duration // how long a client waits for its tokens when they are issued
 	Iss   string        // the issuer that redirects name (RFC 9207); "": they name none
 }
 
@@ -75,7 +76,8 @@ func Start(t testing.TB, o Options) *Server {
 		{"id": Machine, "secret": MachSecret}}))(t)
 	must.Do(t, os.WriteFile(clients, text, 0o600))
 
-	args := []string{"--cert", cert, "--key", key, "--clients", clients, "--issuer", "https://" + Accounts}
+	args := []string{"--cert", cert, "--key", key, "--clients", clients, "--issuer", "https://" + Accounts,
+		"--slow", o.Slow.String()}
 	if o.Life != 0 {
 		args = append(args, "--ttl", o.Life.String())
 	}
@@ -232,9 +234,10 @@ func (s *Server) Expire(t testing.TB) {
 	s.ask(t, http.MethodPost, "expire")
 }
 
+// ask asks without the context of the test, which has ended where cleanups ask.
 func (s *Server) ask(t testing.TB, method, path string) []byte {
 	t.Helper()
-	req := must.Get(http.NewRequestWithContext(t.Context(), method, s.admin+"/admin/"+path, nil))(t)
+	req := must.Get(http.NewRequest(method, s.admin+"/admin/"+path, nil))(t)
 	res := do(t, http.DefaultClient, req)
 	if res.Status != http.StatusOK {
 		t.Fatalf("%s %s: %d", method, path, res.Status)

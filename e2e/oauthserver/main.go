@@ -26,7 +26,7 @@ import (
 // options are the flags.
 type options struct {
 	address, cert, key, clients string
-	ttl, interval               time.Duration
+	ttl, interval, slow         time.Duration
 	issuer, iss                 string
 }
 
@@ -38,6 +38,7 @@ func main() {
 	flag.StringVar(&o.clients, "clients", "", "JSON `file`: [{\"id\": ..., \"secret\": ...}]; public without a secret")
 	flag.DurationVar(&o.ttl, "ttl", time.Hour, "how long access tokens live, in whole seconds")
 	flag.DurationVar(&o.interval, "interval", time.Second, "how long a device waits before it asks again")
+	flag.DurationVar(&o.slow, "slow", 0, "how long a client waits for its tokens when they are issued")
 	flag.StringVar(&o.issuer, "issuer", "", "the `URL` of the server as its clients know it")
 	flag.StringVar(&o.iss, "iss", "", "the `issuer` that redirects name (RFC 9207); none by default")
 	flag.Parse()

@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/ory/fosite"
 	"github.com/ory/fosite/handler/oauth2"
@@ -149,7 +150,11 @@ func (s *server) token(w http.ResponseWriter, r *http.Request) {
 		s.provider.WriteAccessError(ctx, w, ar, err)
 		return
 	}
-	s.provider.WriteAccessResponse(ctx, w, ar, response)
+	select {
+	case <-time.After(s.slow):
+		s.provider.WriteAccessResponse(ctx, w, ar, response)
+	case <-ctx.Done(): // the client has gone, and its refresh token is used up
+	}
 }
 
 func (s *server) revoke(w http.ResponseWriter, r *http.Request) {

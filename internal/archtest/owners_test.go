@@ -21,7 +21,7 @@ var owners = []owner{
 	{"github.com/BurntSushi/toml", "spec/action/parse.go", "the frontmatter of an action"},
 	{"github.com/BurntSushi/toml", "spec/signature/*.go", "the files of publishers' keys"},
 	{"github.com/chromedp/cdproto", "e2e/page/*_test.go", "what the browser of a test can be asked"},
-	{"github.com/chromedp/chromedp", "e2e/page/*_test.go", "drives a browser in tests"},
+	{"github.com/chromedp/chromedp", "e2e/page/*_test.go e2e/oauth/*_test.go", "drives a browser in tests"},
 	{"github.com/coder/websocket", "e2e/protocol/*_test.go", "a WebSocket client and server of other people"},
 	{"github.com/containerd/errdefs", "sandbox/engine/*.go", "kinds of the engine's errors"},
 	{"github.com/creack/pty", "cmd/aileron/*_test.go sandbox/*_test.go", "terminals for tests"},
