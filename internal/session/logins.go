@@ -3,7 +3,10 @@ package session
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/termsafe"
@@ -42,6 +45,25 @@ func (l *loader) bind(b vault.Binding, cred vault.Credential) proxy.Bound {
 	bound.Login = source
 	return bound
 }
+
+// endLogins waits for renewals under way, whose rows precede session.ended, and closes the connections to authorization
+// servers.
+func (s *Session) endLogins() {
+	s.loader.mu.Lock()
+	sources := slices.Collect(maps.Values(s.loader.logins))
+	s.loader.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), loginsWait)
+	defer cancel()
+	for _, source := range sources { // which reload
+		source.Wait(ctx)
+	}
+	if s.askOnce.Do(func() {}); s.asks != nil {
+		s.asks.Close()
+	}
+}
+
+// loginsWait bounds the wait of a session's end for renewals.
+const loginsWait = 10 * time.Second
 
 // asker returns what asks authorization servers: the dialler of the plane, with connections of its own.
 func (s *Session) asker() (http.RoundTripper, error) {

@@ -221,6 +221,9 @@ func (s *Session) drain(ctx context.Context) {
 		s.stop()
 		s.serving.Wait()
 	}
+	if s.loader != nil {
+		s.endLogins()
+	}
 }
 
 // recordEnd records session.ended.
@@ -260,9 +263,6 @@ func (s *Session) release() (err error) {
 		s.closeControl()
 	}
 	s.closeCapture()
-	if s.asks != nil {
-		s.asks.Close()
-	}
 	if s.vault != nil {
 		s.vault.Lock()
 	}

@@ -118,6 +118,20 @@ func (s *Source) Fresh(ctx context.Context, refused vault.Secret) error {
 	}
 }
 
+// Wait waits for the renewal under way, if there is one, until ctx ends: what the service has sent must not be lost.
+func (s *Source) Wait(ctx context.Context) {
+	s.mu.Lock()
+	f := s.flight
+	s.mu.Unlock()
+	if f == nil {
+		return
+	}
+	select {
+	case <-f.ended:
+	case <-ctx.Done():
+	}
+}
+
 // join returns the renewal under way, or a new one. Nil: none is needed.
 func (s *Source) join(now time.Time, refused vault.Secret) *flight {
 	s.mu.Lock()

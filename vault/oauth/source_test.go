@@ -299,6 +299,32 @@ func TestShortLivesAreUsedForHalf(t *testing.T) {
 	}
 }
 
+// A session that ends waits for what the service sends.
+func TestTheEndOfASessionWaitsForARenewal(t *testing.T) {
+	s := newAuthServer(t)
+	v, name := sealedGrant(t, s.grant())
+	u := newSession(t, s, v, name)
+	begun, release := make(chan struct{}), make(chan struct{})
+	s.answer = func(url.Values) (int, http.Header, string) {
+		close(begun)
+		<-release
+		return 200, jsonType, with("scope", nil)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	go func() {
+		<-begun
+		leave() // the exchange that began it ends
+	}()
+	if err := u.source.Fresh(gone, vault.Secret{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	close(release)
+	u.source.Wait(t.Context())
+	if g := u.grant(); g.Refresh != "refresh-token-two" || !strings.HasSuffix(u.told(), "renewed; announced") {
+		t.Errorf("what the service sent is lost: %s, %s", g.Refresh, u.told())
+	}
+}
+
 // A vault that was locked holds no running session up while its token is valid.
 func TestALockedVaultHoldsUntilTheTokenExpires(t *testing.T) {
 	s := newAuthServer(t)
