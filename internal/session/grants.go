@@ -23,7 +23,8 @@ type bindings map[spec.FQN]vault.Binding
 
 // choose returns the binding of each connector that has one: the only one, or
 // that of the identity in [Options.Bindings]. It chooses nothing that its user
-// has not decided.
+// has not decided. The identity stays what it was first, whatever is bound or
+// revoked later: a session never goes on with another account.
 func (l *loader) choose(connectors []*spec.Connector) (bindings, error) {
 	all, err := l.s.vault.Bindings()
 	if err != nil && !errors.Is(err, vault.ErrNotInitialised) {
@@ -43,6 +44,9 @@ func (l *loader) choose(connectors []*spec.Connector) (bindings, error) {
 			chosen[c.FQN] = *b
 		}
 	}
+	for fqn, b := range chosen {
+		l.identities[fqn] = b.Identity
+	}
 	for fqn := range unused {
 		return nil, hint.New(
 			fmt.Errorf("use the binding of %s: no such connector is installed, or it needs no credential", fqn),
@@ -54,6 +58,7 @@ func (l *loader) choose(connectors []*spec.Connector) (bindings, error) {
 // chooseFor returns the binding of one connector, nil if it has none.
 func (l *loader) chooseFor(c *spec.Connector, all []vault.Binding) (*vault.Binding, error) {
 	identity, named := l.s.opts.Bindings[c.FQN]
+	first, begun := l.identities[c.FQN]
 	var fitting []vault.Binding
 	var identities []string
 	for _, b := range all {
@@ -61,12 +66,17 @@ func (l *loader) chooseFor(c *spec.Connector, all []vault.Binding) (*vault.Bindi
 			fitting, identities = append(fitting, b), append(identities, b.Identity)
 		}
 	}
+	if begun && !named {
+		identity = first
+	}
 	at := slices.Index(identities, identity)
 	switch {
+	case begun && !named && at < 0:
+		return nil, nil //nolint:nilnil // it was revoked
 	case named && at < 0:
 		return nil, hint.New(fmt.Errorf("use %s with the identity %q: it is not bound", c.FQN, identity),
 			"see what is bound with: aileron binding list")
-	case named:
+	case named || begun:
 		return &fitting[at], nil
 	case len(fitting) > 1:
 		return nil, hint.New(

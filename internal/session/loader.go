@@ -37,6 +37,7 @@ type loader struct {
 	mu          sync.Mutex // guards all below
 	fingerprint string     // of store and vault at the last load; "": load again
 	connectors  []*spec.Connector
+	identities  map[spec.FQN]string         // of the bindings that were chosen first
 	secrets     map[string]scrub.Credential // every secret that this session ever held: all stay redacted
 	logins      map[string]*oauth.Source    // by their ids
 	recorded    map[string]bool             // faults of connectors that are in the audit log
@@ -62,6 +63,7 @@ func (l *loader) load(ctx context.Context) (*proxy.Grants, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.secrets, l.recorded = map[string]scrub.Credential{}, map[string]bool{}
+	l.identities = map[spec.FQN]string{}
 	l.unread = newUnreadGrants()
 	var ofStore string
 	l.fingerprint, ofStore = l.readFingerprint()

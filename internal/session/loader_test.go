@@ -357,17 +357,45 @@ func TestNothingIsGrantedThatIsNotRecorded(t *testing.T) {
 	}
 }
 
+// What is bound or revoked while a session runs never makes it go on with another account.
+func TestASessionKeepsItsIdentity(t *testing.T) {
+	o := newOptions(t)
+	install(t, o.Home)
+	bind(t, o, "work")
+	s := open(t, o)
+	bound := func() string {
+		t.Helper()
+		s.loader.reload(t.Context())
+		return must.Get(s.loader.certainGrants(s.Connectors()))(t).Bound[githubFQN].Binding
+	}
+	must.Do(t, o.Vault.Unlock([]byte(testPassphrase)))
+	bind(t, o, "home")
+	must.Do(t, s.vault.Unlock([]byte(testPassphrase)))
+	if got := bound(); !strings.HasSuffix(got, "/work") {
+		t.Errorf("with a second identity the credential is that of %q", got)
+	}
+	must.Do(t, o.Vault.Revoke(must.Get(o.Vault.BindingName("bearer", string(githubFQN), "work"))(t)))
+	if got := bound(); got != "" {
+		t.Errorf("with its own revoked, the credential is that of %q", got)
+	}
+}
+
 // Bindings that are not clear any more, and connectors that do not fit together, are changes with their reason.
 func TestAChangeThatTakesAwayHasItsReason(t *testing.T) {
 	o := newOptions(t)
 	install(t, o.Home)
-	bind(t, o, "work")
+	disk := must.Get(store.Open(filepath.Join(o.Home, "store")))(t)
+	must.Get(disk.Install(t.Context(), "../../examples/connectors/openai", store.InstallOptions{}))(t)
+	bind(t, o)
+	b := vault.Binding{Name: "bearer/aileron-connector-openai/default", Kind: "bearer",
+		Connector: "github://alrubinger/aileron-connector-openai", Identity: "default"}
+	must.Do(t, o.Vault.Bind(b, must.Get(vault.NewSecret([]byte(testToken)))(t)))
 	s := open(t, o)
 	must.Do(t, s.Serve(t.Context(), false))
 	s.stop()
 	s.serving.Wait()
 	must.Do(t, o.Vault.Unlock([]byte(testPassphrase)))
-	bind(t, o, "home")
+	bind(t, o, "work", "home") // of the other connector, which the session has not had a credential of
 	s.loader.reload(t.Context())
 	s.loader.reload(t.Context())
 	must.Do(t, s.Close(t.Context(), 0, "the command ended"))
