@@ -276,7 +276,8 @@ func (x *Exchange) isRefused(res *http.Response) bool {
 // sendRenewed sends the request once more, with another token if there is one. Otherwise the response stays as it is.
 func (x *Exchange) sendRenewed(res *http.Response) (*http.Response, *Denial) {
 	refused := x.bound.Credential.Secret
-	if d := x.freshen(refused); d != nil || x.bound.Credential.Secret.Reveal() == refused.Reveal() {
+	_ = x.freshen(refused) // without another token, the answer of the service says more than a denial
+	if is := x.bound.Credential.Secret; is.IsZero() || is.Reveal() == refused.Reveal() {
 		return res, nil
 	}
 	_ = res.Body.Close()

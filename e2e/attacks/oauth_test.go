@@ -217,7 +217,10 @@ func (i *identityProvider) login(c *testCase) *person {
 		}
 		q := page.Query()
 		answer := url.Values{"code": {"code-of-the-login"}, "state": {q.Get("state")}}
-		res := must.Get(http.Get(q.Get("redirect_uri") + "?" + answer.Encode()))(c.t) //nolint:noctx // of a loopback
+		r := must.Get(http.NewRequestWithContext(c.t.Context(), http.MethodGet,
+			q.Get("redirect_uri")+"?"+answer.Encode(), nil))(c.t)
+		res, err := http.DefaultClient.Do(r)
+		must.Do(c.t, err)
 		_ = res.Body.Close()
 	}
 	if err := cmd.Wait(); err != nil {

@@ -141,7 +141,7 @@ const noLoginHint = "update the connector, or give a token with --secret-file or
 // connector has one; to read that, the vault is unlocked.
 func logInAgain(ctx context.Context, u *unlock.Unlocker, b vault.Binding, passphraseFile string, in Login) error {
 	found, err := findInstalled(u, []string{b.Connector}, func(_ int, faults error) error {
-		return store.Hint(cmp.Or(faults, error(connectors.NotInstalled(b.Connector, spec.FQN(b.Connector)))))
+		return store.Hint(cmp.Or(faults, connectors.NotInstalled(b.Connector, spec.FQN(b.Connector))))
 	})
 	if err != nil {
 		return err

@@ -201,7 +201,7 @@ func (in *login) open(page string) {
 		in.u.Infof("aileron: open this page in a browser of this host within five minutes (elsewhere: --no-browser):")
 	default:
 		in.u.Infof("aileron: a browser opens this page; log in there within five minutes (--no-browser: elsewhere):")
-		cmd := exec.Command(opener[0], append(opener[1:], page)...) //nolint:gosec // the person's own browser
+		cmd := exec.CommandContext(context.Background(), opener[0], append(opener[1:], page)...) //nolint:gosec // a person's
 		if cmd.Start() == nil {
 			go func() { _ = cmd.Wait() }()
 		}

@@ -194,10 +194,13 @@ func (s *Server) ask(ctx context.Context, limit time.Duration, inHeader bool,
 // granted returns the scopes of an answer if they are others than those that were asked for. Without any in it they are
 // those (RFC 6749 section 5.1). Some services put commas between them.
 func granted(answer string, asked []string) []string {
-	scopes := strings.FieldsFunc(answer, func(r rune) bool { return r == ' ' || r == ',' })
-	slices.Sort(scopes)
-	scopes = slices.Compact(scopes)
-	if len(scopes) == 0 || slices.Equal(scopes, slices.Sorted(slices.Values(asked))) {
+	split := func(text string) []string {
+		scopes := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' })
+		slices.Sort(scopes)
+		return slices.Compact(scopes)
+	}
+	scopes := split(answer)
+	if len(scopes) == 0 || slices.Equal(scopes, split(strings.Join(asked, " "))) {
 		return nil
 	}
 	return scopes
