@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
-	"github.com/ALRubinger/aileron/vault"
 )
 
 func TestABodyThatTricklesIsRefused(t *testing.T) {
@@ -138,35 +136,6 @@ func TestIdleTunnelsEndWhenTheGrantsChange(t *testing.T) {
 	_ = conn.SetReadDeadline(time.Now().Add(testPatience))
 	if _, err := br.ReadByte(); err != io.EOF {
 		t.Errorf("the idle tunnel ends with %v, want EOF", err)
-	}
-}
-
-// loginFake is a login whose token is renewed by the test.
-type loginFake struct{ id string }
-
-func (l *loginFake) Login() string                             { return l.id }
-func (l *loginFake) Fresh(context.Context, vault.Secret) error { return nil }
-
-// A renewal replaces the grants, and changes nothing that a client of a tunnel may do.
-func TestIdleTunnelsOutliveARenewal(t *testing.T) {
-	w := newWorld(t, hello)
-	login := &loginFake{"login-one"}
-	renewed := func(id, token string) *Grants {
-		g := w.plane.grants.Load()
-		login.id = id
-		fqn := spec.FQN("github://acme/good")
-		return &Grants{Index: g.Index, Scrub: g.Scrub, Bound: map[spec.FQN]Bound{fqn: {Binding: "oauth2/good/default",
-			Login: login, Credential: vault.Credential{Kind: "oauth2", Secret: must.Get(vault.NewSecret([]byte(token)))(t)}}}}
-	}
-	w.plane.SetGrants(renewed("login-one", "access-token-one"))
-	before := w.plane.Grants()
-	w.plane.SetGrants(renewed("login-one", "access-token-two"))
-	if err := before.InForce().Err(); err != nil || w.plane.Grants() == before {
-		t.Errorf("a renewal ended what began before it: %v", err)
-	}
-	w.plane.SetGrants(renewed("login-two", "access-token-two"))
-	if before.InForce().Err() == nil {
-		t.Error("another login in the same binding ended nothing")
 	}
 }
 
