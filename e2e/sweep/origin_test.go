@@ -8,20 +8,21 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 // hosts are the origin's, without .sweep.test: one for each connector, one that is not decrypted, one that no
-// connector names.
-var hosts = []string{"bearer", "query", "basic", "path", "other", "opaque", "free"}
+// connector names, and that of a login.
+var hosts = []string{"bearer", "query", "basic", "path", "other", "opaque", "free", "login"}
 
 // startOrigin starts an origin that repeats the credentials in all forms, and has canaries in everything that a
 // response consists of.
 func startOrigin(t *testing.T, c *canaries) *stub.Server {
 	script := stub.Script{Services: map[string]http.Handler{}}
-	o := &origin{c: c}
+	o := &origin{t: t, c: c}
 	for _, host := range hosts {
 		script.Services[host+".sweep.test"] = http.HandlerFunc(o.serve)
 	}
@@ -31,8 +32,12 @@ func startOrigin(t *testing.T, c *canaries) *stub.Server {
 }
 
 type origin struct {
+	t       *testing.T
 	c       *canaries
 	release <-chan struct{}
+
+	mu    sync.Mutex
+	asked int // for tokens
 }
 
 func (o *origin) serve(w http.ResponseWriter, r *http.Request) {
@@ -48,6 +53,8 @@ func (o *origin) serve(w http.ResponseWriter, r *http.Request) {
 		case <-o.release:
 		case <-r.Context().Done():
 		}
+	case at == "/token":
+		o.token(w, r)
 	case strings.HasSuffix(at, "/live"):
 		o.live(w, r)
 	case strings.HasPrefix(at, "/sweep.Service/"):

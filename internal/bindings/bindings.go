@@ -172,8 +172,10 @@ func logInAgain(ctx context.Context, u *unlock.Unlocker, b vault.Binding, passph
 	return replace(ctx, u, v, b, c)
 }
 
-// Revoke removes a binding, after confirm has not returned an error, and ends its login at the service.
-func Revoke(ctx context.Context, u *unlock.Unlocker, name string, in Login, confirm func() error) error {
+// Revoke removes a binding, after confirm has not returned an error, and ends its login at the service, for which it
+// opens the vault.
+func Revoke(ctx context.Context, u *unlock.Unlocker, name, passphraseFile string, in Login, confirm func() error,
+) error {
 	v, err := u.VaultOf()
 	if err != nil {
 		return err
@@ -188,7 +190,7 @@ func Revoke(ctx context.Context, u *unlock.Unlocker, name string, in Login, conf
 	var held vault.Credential
 	var sealed error
 	if b.Login != "" {
-		if v, sealed = u.OpenVault(ctx, ""); sealed == nil {
+		if v, sealed = u.OpenVault(ctx, passphraseFile); sealed == nil {
 			held, sealed = v.Credential(name)
 		} else if v, err = u.VaultOf(); err != nil {
 			return err

@@ -40,7 +40,7 @@ func TestAnErrorAboutAFileOfSecretsNamesTheLineAlone(t *testing.T) {
 
 // Without a vault nothing is revoked, and nothing is asked.
 func TestNothingIsRevokedWithoutABinding(t *testing.T) {
-	err := Revoke(t.Context(), unlocker(t), "bearer/github/work", Login{}, func() error {
+	err := Revoke(t.Context(), unlocker(t), "bearer/github/work", "", Login{}, func() error {
 		t.Error("it asked")
 		return nil
 	})

@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,17 +29,30 @@ const (
 	maxLife = 400 * 24 * time.Hour
 )
 
-// RefusedError is returned where an authorization server answered with an error (RFC 6749 section 5.2).
-type RefusedError struct {
-	Code        string // printable ASCII
-	Description string // of the server, for a person; "" if it has something secret
-}
+// RefusedError is returned where an authorization server answered with an error (RFC 6749 section 5.2). Of what the
+// server says it has nothing but a code that an RFC knows: the rest may repeat what was sent, in any form.
+type RefusedError struct{ Code string }
 
-func (e *RefusedError) Error() string {
-	if e.Description != "" {
-		return fmt.Sprintf("it refused with %s (%s)", e.Code, e.Description)
+func (e *RefusedError) Error() string { return "it refused with " + e.Code }
+
+// unknownCode stands for every code that is not known.
+const unknownCode = "an error of its own"
+
+// knownCodes are those of RFC 6749, RFC 6750, RFC 8628, RFC 7009, RFC 8707, RFC 9449 and OpenID Connect.
+var knownCodes = strings.Fields(`
+	access_denied account_selection_required authorization_pending consent_required expired_token
+	insufficient_scope interaction_required invalid_client invalid_dpop_proof invalid_grant invalid_request
+	invalid_request_object invalid_request_uri invalid_scope invalid_target invalid_token login_required
+	registration_not_supported request_not_supported request_uri_not_supported server_error slow_down
+	temporarily_unavailable unauthorized_client unmet_authentication_requirements unsupported_grant_type
+	unsupported_response_type unsupported_token_type use_dpop_nonce`)
+
+// knownCode returns code if it is known, and [unknownCode] otherwise.
+func knownCode(code string) string {
+	if slices.Contains(knownCodes, code) {
+		return code
 	}
-	return "it refused with " + e.Code
+	return unknownCode
 }
 
 // isFinal reports whether the same request will be refused again: only another login helps.
@@ -96,16 +110,18 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	case res.Header.Get("Content-Encoding") != "":
 		return nil, errors.New("its answer is compressed, which was not asked for")
 	case kind != "application/json" && !strings.HasSuffix(kind, "+json"):
-		return nil, fmt.Errorf("it answered with %d and %.60q instead of JSON", res.StatusCode, kind)
+		return nil, fmt.Errorf("it answered with %d and something else than JSON", res.StatusCode)
 	case decoder.Decode(&fields) != nil || decoder.More():
 		return nil, fmt.Errorf("it answered with %d and JSON that cannot be read", res.StatusCode)
 	}
 	code, _ := fields["error"].(string)
-	if res.StatusCode/100 != 2 && code == "" {
+	switch e := (&RefusedError{Code: knownCode(code)}); {
+	case code != "" && e.isWait(): // package oauth2 asks again
+		return answerWith(r, res.StatusCode, map[string]string{"error": e.Code})
+	case code != "":
+		return nil, e
+	case res.StatusCode/100 != 2:
 		return nil, fmt.Errorf("it answered with %d", res.StatusCode)
-	}
-	if code != "" {
-		return a.refused(r, res, code, fields)
 	}
 	var kept any
 	if a.device {
@@ -119,65 +135,16 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answerWith(r, http.StatusOK, kept)
 }
 
-// refused returns the error of a refusal. For that of a device whose person has not decided yet it returns the
-// response: package oauth2 asks again then.
-func (a *answers) refused(r *http.Request, res *http.Response, code string, fields map[string]any,
-) (*http.Response, error) {
-	description, _ := fields["error_description"].(string)
-	e := &RefusedError{Code: printable(code, 64), Description: printable(description, 200)}
-	if e.isWait() {
-		return answerWith(r, res.StatusCode, map[string]string{"error": e.Code})
-	}
-	if form, err := sentForm(r); err != nil || repeats(description, form) {
-		e.Description = ""
-	}
-	return nil, e
-}
-
-// sentForm returns what was sent.
-func sentForm(r *http.Request) (url.Values, error) {
-	if r.GetBody == nil {
-		return nil, errors.New("the body is not known")
-	}
-	body, err := r.GetBody()
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(body)
-	if err != nil {
-		return nil, err
-	}
-	return url.ParseQuery(string(data))
-}
-
-// repeats reports whether text has a value that was sent.
-func repeats(text string, form url.Values) bool {
-	for name, values := range form {
-		for _, value := range values {
-			if name != "grant_type" && name != "scope" && len(value) >= vault.MinSecret && strings.Contains(text, value) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// printable returns the beginning of a server's text, with what is not printable ASCII replaced.
-func printable(text string, most int) string {
-	text = text[:min(len(text), most)]
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return '?'
-		}
-		return r
-	}, text)
+// isPlain reports whether text is printable ASCII.
+func isPlain(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 // tokenFields returns what package oauth2 has to know of an answer with a token (RFC 6749 section 5.1).
 func (a *answers) tokenFields(fields map[string]any) (any, error) {
 	kept := map[string]string{"token_type": "Bearer"}
 	if kind, _ := fields["token_type"].(string); !strings.EqualFold(kind, "Bearer") {
-		return nil, fmt.Errorf("it sent a token of the type %q, and aileron can use Bearer alone", printable(kind, 40))
+		return nil, errors.New("it sent a token of another type than Bearer, which aileron cannot use")
 	}
 	for _, name := range []string{"access_token", "refresh_token"} {
 		text, isText := fields[name].(string)
@@ -210,7 +177,7 @@ func deviceFields(fields map[string]any) (any, error) {
 	kept := map[string]any{}
 	for _, name := range []string{"device_code", "user_code"} {
 		text, _ := fields[name].(string)
-		if text == "" || len(text) > 4096 || printable(text, len(text)) != text {
+		if text == "" || len(text) > 4096 || !isPlain(text) {
 			return nil, fmt.Errorf("it sent no %s that can be used", strings.ReplaceAll(name, "_", " "))
 		}
 		kept[name] = text
@@ -219,7 +186,8 @@ func deviceFields(fields map[string]any) (any, error) {
 	if page == "" {
 		page, _ = fields["verification_url"].(string) // before the RFC
 	}
-	if u, err := url.Parse(page); err != nil || u.Scheme != "https" || u.Host == "" || printable(page, 2048) != page {
+	if u, err := url.Parse(page); err != nil || u.Scheme != "https" || u.Host == "" ||
+		len(page) > 2048 || !isPlain(page) {
 		return nil, errors.New("it sent no https page on which the code is to be entered")
 	}
 	kept["verification_uri"] = page
@@ -249,7 +217,7 @@ func explain(ctx context.Context, host string, err error) error {
 		err = errors.New("there was no answer in time")
 	}
 	if r := new(oauth2.RetrieveError); errors.As(err, &r) { // which quotes the answer
-		err = &RefusedError{Code: printable(r.ErrorCode, 64)}
+		err = &RefusedError{Code: knownCode(r.ErrorCode)}
 	}
 	return fmt.Errorf("%s: %w", host, err)
 }

@@ -194,10 +194,10 @@ func (l *attempt) redeem(ctx context.Context, q url.Values) (Grant, error) {
 		return fail("the state of the answer is not that of this login, so it may be of another one, or forged")
 	}
 	if iss := q.Get("iss"); q.Has("iss") && !isIssuer(iss, l.Server.AuthorizeURL) {
-		return fail("the answer is of the issuer %q, which is another server (RFC 9207)", printable(iss, 100))
+		return fail("the answer names another server as its issuer (RFC 9207)")
 	}
 	if code := q.Get("error"); code != "" {
-		return fail("it answered %q", printable(code, 64))
+		return fail("it answered with %s", knownCode(code))
 	}
 	code := q.Get("code")
 	if code == "" || len(code) > 4096 {

@@ -118,11 +118,12 @@ func TestAnAnswerThatIsNotOfThisLoginEndsIt(t *testing.T) {
 		"state":      {func(v url.Values) { v.Set("state", "another") }, "the state of the answer is not that of this login"},
 		"no state":   {func(v url.Values) { v.Del("state") }, "the state of the answer is not that of this login"},
 		"two states": {func(v url.Values) { v.Add("state", "another") }, "has state twice"},
-		"issuer":     {func(v url.Values) { v.Set("iss", "https://evil.example") }, `the issuer "https://evil.example"`},
+		"issuer":     {func(v url.Values) { v.Set("iss", "https://evil.example") }, "names another server as its issuer"},
 		"denied": {func(v url.Values) {
 			v.Del("code")
 			v.Set("error", "access_denied\x1b[31m")
-		}, `it answered "access_denied?[31m"`},
+		}, "it answered with an error of its own"},
+		"refused": {func(v url.Values) { v.Set("error", "access_denied") }, "it answered with access_denied"},
 		"no code": {func(v url.Values) { v.Del("code") }, "no code that can be used"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,10 +11,12 @@ import (
 )
 
 type bindingRevokeOptions struct {
-	name     string
-	yes      bool
-	login    bindings.Login // how its service is told
-	upstream cli.UpstreamOptions
+	name  string
+	yes   bool
+	login bindings.Login // how its service is told
+
+	passphraseFile string // to open a login, which its service is told
+	upstream       cli.UpstreamOptions
 }
 
 func newBindingRevokeCommand(a *cli.App) *cobra.Command {
@@ -29,13 +31,14 @@ func newBindingRevokeCommand(a *cli.App) *cobra.Command {
 			return opts.run(cmd.Context(), a)
 		},
 	}
+	cli.PassphraseFlag(cmd, &opts.passphraseFile)
 	reachService(cmd, a, &opts.login, &opts.upstream)
 	cmd.Flags().BoolVarP(&opts.yes, "yes", "y", false, "do not ask for confirmation")
 	return cmd
 }
 
 func (o *bindingRevokeOptions) run(ctx context.Context, a *cli.App) error {
-	err := bindings.Revoke(ctx, &a.Unlocker, o.name, o.login, func() error {
+	err := bindings.Revoke(ctx, &a.Unlocker, o.name, o.passphraseFile, o.login, func() error {
 		if o.yes || !a.Interactive() {
 			return nil
 		}
