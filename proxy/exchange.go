@@ -267,10 +267,21 @@ func (x *Exchange) freshen(refused vault.Secret) (d *Denial) {
 	return d
 }
 
-// isRefused reports whether the service did not accept the token of a login for a request that may be sent again.
+// isRefused reports whether the service did not accept the token of a login.
 func (x *Exchange) isRefused(res *http.Response) bool {
-	return res.StatusCode == http.StatusUnauthorized && x.bound.Login != nil && x.match.Operation.Idempotent &&
-		x.sent == nil && x.websocket == nil
+	return res.StatusCode == http.StatusUnauthorized && x.bound.Login != nil
+}
+
+// renewRefused has a refused token renewed: for this exchange, if its request may be sent again, and otherwise for the
+// next one.
+func (x *Exchange) renewRefused(res *http.Response) (*http.Response, *Denial) {
+	if x.match.Operation.Idempotent && x.sent == nil && x.websocket == nil {
+		return x.sendRenewed(res)
+	}
+	begun, leave := context.WithCancel(context.Background())
+	leave() // a renewal goes on without those who wait
+	_ = x.bound.Login.Fresh(begun, x.bound.Credential.Secret)
+	return res, nil
 }
 
 // sendRenewed sends the request once more, with another token if there is one. Otherwise the response stays as it is.

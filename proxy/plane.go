@@ -210,7 +210,7 @@ func (p *Plane) Do(x *Exchange) (*http.Response, *Denial) {
 	}
 	res, d := x.send(out)
 	if d == nil && x.isRefused(res) {
-		res, d = x.sendRenewed(res)
+		res, d = x.renewRefused(res)
 	}
 	if d != nil {
 		return nil, x.Reject(d)

@@ -120,8 +120,10 @@ func TestAnInterruptedRenewalIsKnown(t *testing.T) {
 		t.Errorf("%d bytes are reserved for the result", info.Sys().(*syscall.Stat_t).Blocks*512)
 	}
 	killed(r)
-	if !interrupted() {
-		t.Error("after Begin: the grant may be used up, and that is not known")
+	for range 2 { // who looks and does nothing leaves it so
+		if !interrupted() {
+			t.Error("after Begin: the grant may be used up, and that is not known")
+		}
 	}
 	r = must.Get(v.RenewBinding(t.Context(), loginName))(t)
 	must.Do(t, r.Begin())

@@ -23,6 +23,7 @@ type Renewal struct {
 	digest string
 	lock   *os.File
 	begun  bool
+	saved  bool
 	lost   bool // what the service answered is not on disk
 }
 
@@ -94,14 +95,15 @@ func (r *Renewal) Save(b Binding, c Credential) error {
 		}
 	}
 	err := r.v.renew(b, r.digest, c)
+	r.saved = err == nil
 	r.lost = err != nil && !errors.Is(err, ErrChanged) && !errors.Is(err, ErrNotBound)
 	return err
 }
 
-// End ends the renewal, so that other processes can begin one. If Save failed last, they know that the grant may be
-// used up.
+// End ends the renewal, so that other processes can begin one. If Save failed last, or if nothing was begun after one
+// that was interrupted, they know that the grant may be used up.
 func (r *Renewal) End() {
-	if !r.lost {
+	if !r.lost && (r.begun || r.saved) {
 		_ = r.lock.Truncate(0)
 	}
 	_ = r.lock.Close()

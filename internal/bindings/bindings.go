@@ -190,8 +190,12 @@ func Revoke(ctx context.Context, u *unlock.Unlocker, name, passphraseFile string
 	var held vault.Credential
 	var sealed error
 	if b.Login != "" {
+		var r *vault.Renewal
 		if v, sealed = u.OpenVault(ctx, passphraseFile); sealed == nil {
-			held, sealed = v.Credential(name)
+			if r, sealed = v.RenewBinding(ctx, name); sealed == nil { // no session replaces it meanwhile
+				defer r.End()
+				held = r.Credential
+			}
 		} else if v, err = u.VaultOf(); err != nil {
 			return err
 		}

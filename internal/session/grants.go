@@ -113,6 +113,7 @@ func (l *loader) grants(connectors []*spec.Connector, chosen bindings) (*proxy.G
 		return nil, hint.New(fmt.Errorf("combine the installed connectors: %w", err),
 			"remove one of the two with: aileron connector remove FQN")
 	}
+	l.renewed = nil
 	pinned := map[string]bindings{}
 	if chosen != nil {
 		pinned = l.choosePinned()

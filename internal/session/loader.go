@@ -40,6 +40,7 @@ type loader struct {
 	identities  map[spec.FQN]string         // of the bindings that were chosen first
 	secrets     map[string]scrub.Credential // every secret that this session ever held: all stay redacted
 	logins      map[string]*oauth.Source    // by their ids
+	renewed     []func()                    // what follows when the grants of the load under way are in force
 	recorded    map[string]bool             // faults of connectors that are in the audit log
 	unread      *unreadGrants               // of the load under way
 	unreadLoads int                         // loads in a row that could not read everything
@@ -148,7 +149,7 @@ func (l *loader) reloadLocked(ctx context.Context) {
 			return
 		}
 	}
-	l.s.plane.SetGrants(grants)
+	l.setGrants(grants)
 }
 
 // certainGrants returns what connectors grant without what is undecided: no
@@ -337,6 +338,6 @@ func (l *loader) withhold(missing error) {
 	}
 	l.withholdActions(proxy.ReasonHomeMissing, missing)
 	if grants, err := l.grants(l.connectors, nil); err == nil {
-		l.s.plane.SetGrants(grants)
+		l.setGrants(grants)
 	}
 }

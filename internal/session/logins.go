@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -41,9 +42,17 @@ func (l *loader) bind(b vault.Binding, cred vault.Credential) proxy.Bound {
 		})
 		l.logins[g.ID] = source
 	}
-	source.Use(g)
+	l.renewed = append(l.renewed, func() { source.Use(g) })
 	bound.Login = source
 	return bound
+}
+
+// setGrants makes g what the plane may do, and only then has its logins say that their tokens are fresh.
+func (l *loader) setGrants(g *proxy.Grants) {
+	l.s.plane.SetGrants(g)
+	for _, use := range l.renewed {
+		use()
+	}
 }
 
 // endLogins waits for renewals under way, whose rows precede session.ended, and closes the connections to authorization
@@ -55,15 +64,15 @@ func (s *Session) endLogins() {
 	ctx, cancel := context.WithTimeout(context.Background(), loginsWait)
 	defer cancel()
 	for _, source := range sources { // which reload
-		source.Wait(ctx)
+		source.Close(ctx)
 	}
-	if s.askOnce.Do(func() {}); s.asks != nil {
+	if s.askOnce.Do(func() { s.askErr = errors.New("the session ends") }); s.asks != nil {
 		s.asks.Close()
 	}
 }
 
 // loginsWait bounds the wait of a session's end for renewals.
-const loginsWait = 10 * time.Second
+const loginsWait = 35 * time.Second // as long as a request for a token takes at most, and a little more
 
 // asker returns what asks authorization servers: the dialler of the plane, with connections of its own.
 func (s *Session) asker() (http.RoundTripper, error) {

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,6 +79,8 @@ type answers struct {
 
 	life  time.Duration // of the last token; 0: unknown
 	scope string
+
+	refresh string // of an answer, even of one that is refused for something else in it
 }
 
 // in returns a context with which package oauth2 asks through a.
@@ -143,6 +146,9 @@ func isPlain(text string) bool {
 // tokenFields returns what package oauth2 has to know of an answer with a token (RFC 6749 section 5.1).
 func (a *answers) tokenFields(fields map[string]any) (any, error) {
 	kept := map[string]string{"token_type": "Bearer"}
+	if text, _ := fields["refresh_token"].(string); isToken(text, maxRefresh) {
+		a.refresh = text
+	}
 	if kind, _ := fields["token_type"].(string); !strings.EqualFold(kind, "Bearer") {
 		return nil, errors.New("it sent a token of another type than Bearer, which aileron cannot use")
 	}
@@ -151,7 +157,7 @@ func (a *answers) tokenFields(fields map[string]any) (any, error) {
 		if name == "refresh_token" && (fields[name] == nil || isText && text == "") {
 			continue
 		}
-		if _, err := vault.NewSecret([]byte(text)); err != nil || !isText || strings.ContainsAny(text, " \r\n") {
+		if most := map[string]int{"refresh_token": maxRefresh}[name]; !isToken(text, cmp.Or(most, vault.MaxSecret)) {
 			return nil, fmt.Errorf("it sent no %s that can be used: it must be %d to %d printable characters without spaces",
 				strings.ReplaceAll(name, "_", " "), vault.MinSecret, vault.MaxSecret)
 		}
@@ -162,11 +168,20 @@ func (a *answers) tokenFields(fields map[string]any) (any, error) {
 	return kept, nil
 }
 
+// maxRefresh bounds a refresh token, in bytes: it is sealed with all else of a grant.
+const maxRefresh = 8 << 10
+
+// isToken reports whether text can be a token of at most most bytes.
+func isToken(text string, most int) bool {
+	_, err := vault.NewSecret([]byte(text))
+	return err == nil && len(text) <= most && !strings.ContainsAny(text, " \r\n")
+}
+
 // life returns the time of expires_in, which some services send as text; 0: there is none that can be true.
 func life(value any) time.Duration {
 	text := fmt.Sprint(value) // a json.Number, or text
 	seconds, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(seconds > 0 && seconds <= maxLife.Seconds()) {
+	if err != nil || !(seconds >= 1 && seconds <= maxLife.Seconds()) {
 		return 0
 	}
 	return time.Duration(seconds * float64(time.Second))

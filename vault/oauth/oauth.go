@@ -8,6 +8,7 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -84,6 +85,10 @@ func (g Grant) Credential() (c vault.Credential, err error) {
 		return c, fmt.Errorf("the access token that the service sent cannot be used: %w", err)
 	}
 	sealed, err := json.Marshal(g) //nolint:gosec // it is sealed next
+	if len(sealed) > vault.MaxSecret {
+		g.Granted = nil               // the longest of what need not be kept
+		sealed, err = json.Marshal(g) //nolint:gosec // it is sealed next
+	}
 	if err != nil {
 		return c, fmt.Errorf("seal the grant: %w", err)
 	}
@@ -133,6 +138,9 @@ func (g Grant) expires() time.Time {
 	return g.Issued.Add(g.Life)
 }
 
+// leastUse is how long a token is used at least: no service is asked more often.
+const leastUse = time.Second
+
 // margin is how long before its end a token is renewed.
 const margin = time.Minute
 
@@ -140,10 +148,10 @@ const margin = time.Minute
 // service whose tokens live shorter than the margin would be asked before each request.
 func (g Grant) due() time.Time {
 	before := margin
-	if g.Renewed {
-		before = min(margin, g.Life/2)
+	if !g.Renewed {
+		return g.Issued.Add(g.Life - before)
 	}
-	return g.Issued.Add(g.Life - before)
+	return g.Issued.Add(max(g.Life-min(before, g.Life/2), leastUse))
 }
 
 // config is what package oauth2 needs of s.
@@ -180,7 +188,7 @@ func (s *Server) ask(ctx context.Context, limit time.Duration, inHeader bool,
 		token, err = exchange(ctx, s.config(inHeader))
 	}
 	if err != nil {
-		return Grant{}, explain(ctx, hostOf(s.TokenURL), err)
+		return Grant{Refresh: a.refresh}, explain(ctx, hostOf(s.TokenURL), err)
 	}
 	g := Grant{ID: rand.Text(), Method: s.Grant, Token: token.AccessToken, Refresh: token.RefreshToken, Issued: s.now(),
 		Life: a.life, TokenURL: s.TokenURL, RevokeURL: s.RevokeURL, Client: s.ClientID, Secret: s.ClientSecret,
@@ -196,6 +204,7 @@ func (s *Server) ask(ctx context.Context, limit time.Duration, inHeader bool,
 func granted(answer string, asked []string) []string {
 	split := func(text string) []string {
 		scopes := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' })
+		scopes = slices.DeleteFunc(scopes, func(s string) bool { return !isPlain(s) || strings.ContainsAny(s, `"\`) })
 		slices.Sort(scopes)
 		return slices.Compact(scopes)
 	}
@@ -207,8 +216,10 @@ func granted(answer string, asked []string) []string {
 }
 
 // Client returns the grant of a client that is its own owner (RFC 6749 section 4.4).
-func (s *Server) Client(ctx context.Context) (Grant, error) {
-	return s.ask(ctx, askTime, false, func(ctx context.Context, c *oauth2.Config) (*oauth2.Token, error) {
+func (s *Server) Client(ctx context.Context) (Grant, error) { return s.client(ctx, false) }
+
+func (s *Server) client(ctx context.Context, inHeader bool) (Grant, error) {
+	return s.ask(ctx, askTime, inHeader, func(ctx context.Context, c *oauth2.Config) (*oauth2.Token, error) {
 		cc := clientcredentials.Config{ClientID: c.ClientID, ClientSecret: c.ClientSecret, TokenURL: s.TokenURL,
 			Scopes: s.Scopes, AuthStyle: c.Endpoint.AuthStyle}
 		return cc.Token(ctx)
@@ -238,20 +249,22 @@ func (s *Server) Device(ctx context.Context, show func(code, page string)) (Gran
 }
 
 // Renew returns the grant that takes the place of g. It asks where the login was, whatever the connector declares now:
-// the refresh token belongs there.
+// the refresh token belongs there. With an error it returns g, or g with the refresh token that the service has sent in
+// an answer that is of no other use.
 func (g Grant) Renew(ctx context.Context, transport http.RoundTripper, now func() time.Time) (Grant, error) {
 	s := g.server(transport)
 	s.Now = now
 	var next Grant
 	var err error
 	if g.Method == spec.GrantClient {
-		next, err = s.Client(ctx)
+		next, err = s.client(ctx, g.InHeader)
 	} else {
 		next, err = s.ask(ctx, askTime, g.InHeader, func(ctx context.Context, c *oauth2.Config) (*oauth2.Token, error) {
 			return c.TokenSource(ctx, &oauth2.Token{RefreshToken: g.Refresh}).Token()
 		})
 	}
 	if err != nil {
+		g.Refresh = cmp.Or(next.Refresh, g.Refresh)
 		return g, err
 	}
 	next.ID, next.Method, next.Renewed = g.ID, g.Method, true

@@ -118,17 +118,21 @@ func (s *Source) Fresh(ctx context.Context, refused vault.Secret) error {
 	}
 }
 
-// Wait waits for the renewal under way, if there is one, until ctx ends: what the service has sent must not be lost.
-func (s *Source) Wait(ctx context.Context) {
+// Close waits for the renewal under way, if there is one, until ctx ends, and saves what the disk did not take before:
+// what the service has sent must not be lost. No exchange may ask any more.
+func (s *Source) Close(ctx context.Context) {
 	s.mu.Lock()
 	f := s.flight
 	s.mu.Unlock()
-	if f == nil {
-		return
+	if f != nil {
+		select {
+		case <-f.ended:
+		case <-ctx.Done():
+			return
+		}
 	}
-	select {
-	case <-f.ended:
-	case <-ctx.Done():
+	if s.unsaved != nil {
+		_, _ = s.save()
 	}
 }
 
@@ -246,7 +250,13 @@ func (s *Source) renew(ctx context.Context, refused vault.Secret) (vault.Binding
 	if err != nil {
 		return b, err
 	}
-	next, err := g.Renew(ctx, transport, s.opts.Now)
+	// The request has its own time: what other processes took is over.
+	next, err := g.Renew(context.WithoutCancel(ctx), transport, s.opts.Now)
+	if err != nil && next.Refresh != g.Refresh {
+		if c, unfit := next.Credential(); unfit == nil { // with the token in force
+			_ = r.Save(r.Binding, c)
+		}
+	}
 	if refused := new(RefusedError); errors.As(err, &refused) && refused.isFinal() {
 		b, err = s.end(r, g, err)
 	}

@@ -221,6 +221,26 @@ func TestANewTokenIsOnDiskBeforeItIsUsed(t *testing.T) {
 	}
 }
 
+// An answer that is of no use may have replaced the refresh token all the same: the old one is used up then.
+func TestARefreshTokenIsKeptFromAnAnswerThatIsRefused(t *testing.T) {
+	s := newAuthServer(t)
+	v, name := sealedGrant(t, s.grant())
+	u := newSession(t, s, v, name)
+	s.sends(200, token(map[string]any{"token_type": "N_A"}))
+	if err := u.fresh(); err == nil || u.grant().Refresh != "refresh-token-two" || u.grant().Token != "access-token-one" {
+		t.Errorf("%v, and kept %s", err, u.grant().Refresh)
+	}
+	s.sends(200, token(map[string]any{"scope": "lire \u00e9crire \u001b]0;x"}))
+	u.clock.Add(2)
+	must.Do(t, u.fresh())
+	if last := s.asked()[1]; last.Get("refresh_token") != "refresh-token-two" {
+		t.Errorf("sent again: %s", last.Get("refresh_token"))
+	}
+	if granted := u.grant().Granted; !slices.Equal(granted, []string{"lire"}) {
+		t.Errorf("granted: %q", granted)
+	}
+}
+
 // Without room for the answer nothing is asked, and the token in force goes on.
 func TestWithoutRoomNothingIsAsked(t *testing.T) {
 	s := newAuthServer(t)
@@ -319,7 +339,7 @@ func TestTheEndOfASessionWaitsForARenewal(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	close(release)
-	u.source.Wait(t.Context())
+	u.source.Close(t.Context())
 	if g := u.grant(); g.Refresh != "refresh-token-two" || !strings.HasSuffix(u.told(), "renewed; announced") {
 		t.Errorf("what the service sent is lost: %s, %s", g.Refresh, u.told())
 	}

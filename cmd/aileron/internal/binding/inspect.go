@@ -13,6 +13,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/bindings"
+	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/vault"
 	"github.com/ALRubinger/aileron/vault/oauth"
 )
@@ -78,9 +79,10 @@ func printLogin(out io.Writer, b vault.Binding) {
 	if b.Login == "" {
 		return
 	}
-	fmt.Fprintf(out, "client     %s\nscopes     %s\n", b.Client, strings.Join(strings.Fields(string(b.Scopes)), ", "))
+	scopes := func(s vault.Scopes) string { return termsafe.Line(strings.Join(strings.Fields(string(s)), ", ")) }
+	fmt.Fprintf(out, "client     %s\nscopes     %s\n", termsafe.Line(b.Client), scopes(b.Scopes))
 	if b.Granted != "" {
-		fmt.Fprintf(out, "granted    %s\n", strings.Join(strings.Fields(string(b.Granted)), ", "))
+		fmt.Fprintf(out, "granted    %s\n", scopes(b.Granted))
 	}
 	if !b.Expires.IsZero() {
 		fmt.Fprintf(out, "expires    %s\n", b.Expires.Format(time.RFC3339))
