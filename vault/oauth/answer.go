@@ -30,8 +30,8 @@ const (
 	maxLife = 400 * 24 * time.Hour
 )
 
-// RefusedError is returned where an authorization server answered with an error (RFC 6749 section 5.2). Of what the
-// server says it has nothing but a code that an RFC knows: the rest may repeat what was sent, in any form.
+// RefusedError is returned for the error response of an authorization server (RFC 6749 section 5.2). It holds only a
+// code that an RFC defines: any other text of the response may repeat a secret of the request, in any encoding.
 type RefusedError struct{ Code string }
 
 func (e *RefusedError) Error() string { return "it refused with " + e.Code }
