@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -170,9 +171,13 @@ func TestAnActionThatUsesWhatItDoesNotListIsDenied(t *testing.T) {
 
 // No step follows one that the upstream refuses.
 func TestAStepFollowsOneThatSucceeds(t *testing.T) {
-	w := newActions(t, report, func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusNotFound) })
-	text, _, _ := w.run(`{"action":"report","args":{"id":"7"}}`)
-	if !strings.Contains(text, `"upstream_status":404`) || len(w.requests()) != 1 {
-		t.Errorf("%d requests: %s", len(w.requests()), text)
+	for status, requests := range map[int]int{
+		http.StatusOK: 2, http.StatusFound: 2, http.StatusBadRequest: 1, http.StatusNotFound: 1,
+	} {
+		w := newActions(t, report, func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(status) })
+		text, _, _ := w.run(`{"action":"report","args":{"id":"7"}}`)
+		if !strings.Contains(text, fmt.Sprintf(`"upstream_status":%d`, status)) || len(w.requests()) != requests {
+			t.Errorf("%d: %d requests, want %d: %s", status, len(w.requests()), requests, text)
+		}
 	}
 }

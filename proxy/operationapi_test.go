@@ -199,6 +199,10 @@ func TestACallThatIsDeniedSendsNothing(t *testing.T) {
 	if !strings.Contains(body, `"operation:github://acme/calls calls get"`) {
 		t.Errorf("granted does not list the tool's operations: %s", body)
 	}
+	_, body = w.call(named)
+	if !strings.Contains(body, `"tool:github://acme/calls calls"`) || strings.Contains(body, `"operation:`) {
+		t.Errorf("granted does not list the tools where the connector has none: %s", body)
+	}
 }
 
 // What a session cannot do on the wire, it cannot do here.

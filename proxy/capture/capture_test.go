@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,54 @@ func TestAKilledProcessLeavesACompleteDocument(t *testing.T) {
 	}
 	if most == 0 {
 		t.Error("no process recorded anything")
+	}
+}
+
+func TestTheFieldsOfAResponseAreInItsEntry(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.har")
+	f := must.Get(Open(path, Options{Version: "test"}))(t)
+	for _, fields := range []http.Header{{}, {"Content-Type": {"text/plain"}, "Location": {"/elsewhere"}}} {
+		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "https://x.example/", http.NoBody))(t)
+		e := f.Begin(r)
+		e.Respond(&http.Response{Status: "200 OK", Header: fields})
+		e.End(Outcome{Row: audit.Row{Event: audit.EventProxyProxied, Host: "x.example", Status: 200}})
+	}
+	must.Do(t, f.Close())
+	entries := read(t, path).Log.Entries
+	if len(entries) != 2 {
+		t.Fatalf("%d entries, want 2", len(entries))
+	}
+	// HAR 1.2: the list is required, and null is no list.
+	if got := entries[0].Response.Headers; got == nil || len(got) != 0 {
+		t.Errorf("without a field: %#v, want an empty list", got)
+	}
+	got := entries[1].Response
+	if len(got.Headers) != 2 || got.RedirectURL != "/elsewhere" || got.Content.MimeType != "text/plain" {
+		t.Errorf("with two fields: %+v", got)
+	}
+}
+
+// RFC 6455 section 5.5: a control frame may come between the pieces of a message.
+func TestControlFramesAreNotPartsOfMessages(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.har")
+	f := must.Get(Open(path, Options{Version: "test"}))(t)
+	e := f.Begin(must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "https://x.example/", http.NoBody))(t))
+	add := e.Messages()
+	const text, binary, ping, closing = 1, 2, 9, 8
+	add(true, text, []byte("one "), false)
+	add(true, ping, []byte("ping"), true)
+	add(true, 0, []byte("message"), true)
+	add(false, binary, []byte("other"), true)
+	add(false, closing, []byte("bye"), true)
+	e.Respond(&http.Response{StatusCode: http.StatusSwitchingProtocols, Status: "101 Fine", Header: http.Header{}})
+	e.End(Outcome{Row: audit.Row{Event: audit.EventProxyProxied, Host: "x.example", Status: 101}})
+	must.Do(t, f.Close())
+	var got []string
+	for _, m := range read(t, path).Log.Entries[0].Messages {
+		got = append(got, fmt.Sprint(m.Type, " ", m.Opcode, " ", m.Data))
+	}
+	if want := []string{"send 1 one message", "receive 2 b3RoZXI="}; !slices.Equal(got, want) {
+		t.Errorf("the messages are %q, want %q", got, want)
 	}
 }
 

@@ -218,6 +218,11 @@ func (c *sample) form(secret string) (form string, slack int, name string) {
 		form = hex.EncodeToString([]byte(secret))
 		return each(r, form, []func(*rand.Rand, byte, bool) string{percents, jsons, entitiesOf}[r.IntN(3)]), 0,
 			"hexadecimal, escaped"
+	case 4:
+		short := strings.ReplaceAll(secret, "-", "")
+		if short != secret && len(short) >= Window && strings.Trim(strings.ToLower(short), "0123456789abcdef") == "" {
+			return inCase(r, short), 0, "a UUID without its dashes"
+		}
 	}
 	return spell(r, secret)
 }

@@ -2,11 +2,13 @@ package upstream
 
 import (
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
+	"math/big"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -33,6 +35,35 @@ func TestOneStrongChainIsEnough(t *testing.T) {
 	} {
 		if err := verifyStrength(tls.ConnectionState{VerifiedChains: c.chains}); err != c.want {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+func TestWhatSignsAndWhatIsSignedIsStrong(t *testing.T) {
+	for a, want := range map[x509.SignatureAlgorithm]bool{
+		x509.UnknownSignatureAlgorithm: false, x509.MD5WithRSA: false, x509.SHA1WithRSA: false, x509.ECDSAWithSHA1: false,
+		x509.SHA256WithRSA: true, x509.SHA384WithRSAPSS: true, x509.ECDSAWithSHA512: true, x509.PureEd25519: true,
+	} {
+		if got := isStrongSignature(a); got != want {
+			t.Errorf("a signature by %v is strong: %v, want %v", a, got, want)
+		}
+	}
+	rsaKey := func(bits uint) *rsa.PublicKey {
+		return &rsa.PublicKey{N: new(big.Int).Lsh(big.NewInt(1), bits-1), E: 65537}
+	}
+	for name, c := range map[string]struct {
+		key  any
+		want bool
+	}{
+		"RSA of 2047 bits": {rsaKey(2047), false},
+		"RSA of 2048 bits": {rsaKey(2048), true},
+		"P-224":            {&ecdsa.PublicKey{Curve: elliptic.P224()}, false},
+		"P-256":            {&ecdsa.PublicKey{Curve: elliptic.P256()}, true},
+		"Ed25519":          {ed25519.PublicKey{}, true},
+		"one of no kind":   {struct{}{}, false},
+	} {
+		if got := isStrongKey(c.key); got != c.want {
+			t.Errorf("%s is strong: %v, want %v", name, got, c.want)
 		}
 	}
 }

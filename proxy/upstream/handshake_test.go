@@ -2,17 +2,20 @@ package upstream
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
+	"syscall"
 	"testing"
 	"time"
 
@@ -62,6 +65,27 @@ func TestEachAlertOfAHostHasItsKind(t *testing.T) {
 		a.conn.written.Store(1)
 		if kind, _ := kindOf(t.Context(), &handshakeError{err, c.asked}, a); kind != c.sent {
 			t.Errorf("%v, asked %t, behind a request: %v, want %v", c.alert, c.asked, kind, c.sent)
+		}
+	}
+}
+
+// A connection that broke is no host that cannot be trusted.
+func TestABrokenConnectionIsNoFailedHandshake(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		failed bool
+	}{
+		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, false},
+		{&net.OpError{Op: "write", Err: syscall.EPIPE}, false},
+		{fmt.Errorf("tls: %w", io.ErrUnexpectedEOF), false},
+		{context.DeadlineExceeded, false},
+		{&net.OpError{Op: "remote error", Err: internalError}, true},
+		{errors.New("tls: the server's key is not the certificate's"), true},
+	} {
+		var failure *handshakeError
+		got := handshakeFailure(c.err, true)
+		if failed := errors.As(got, &failure); failed != c.failed || !errors.Is(got, c.err) {
+			t.Errorf("%v: a failed handshake: %v, want %v", c.err, failed, c.failed)
 		}
 	}
 }

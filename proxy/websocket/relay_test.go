@@ -132,6 +132,26 @@ func TestTheClientsMaskDoesNotReachTheUpstream(t *testing.T) {
 	}
 }
 
+// broken is an end that takes nothing.
+type broken struct{ side }
+
+var errBroken = errors.New("it takes nothing")
+
+func (*broken) Write([]byte) (int, error) { return 0, errBroken }
+
+// What could not be sent is not counted, and nothing is read behind it.
+func TestAnEndThatTakesNothingEndsTheRelay(t *testing.T) {
+	outward := Relay{Client: &side{Reader: bytes.NewReader(frame(true, opText, true, "hello"))}, Upstream: &broken{}}
+	if err := outward.outward(); !errors.Is(err, errBroken) || outward.Sent != 0 {
+		t.Errorf("outward: %v after %d bytes, want %v", err, outward.Sent, errBroken)
+	}
+	upstream := &side{Reader: bytes.NewReader(frame(true, opText, false, "hello"))}
+	inward := Relay{Client: &broken{}, Upstream: upstream}
+	if err := inward.inward(); !errors.Is(err, errBroken) {
+		t.Errorf("inward: %v, want %v", err, errBroken)
+	}
+}
+
 func TestOneSidesEndEndsTheOther(t *testing.T) {
 	client, box := net.Pipe()
 	upstream, origin := net.Pipe()
