@@ -45,6 +45,7 @@ var owners = []owner{
 	{"github.com/santhosh-tekuri/jsonschema/v6", "internal/connectorschema/*_test.go", "as in internal/auditschema"},
 	{"github.com/smallstep/truststore", "ca/trust.go ca/truststores.go", "where distributions keep their own roots"},
 	{"github.com/spf13/cobra", "cmd/aileron/*.go cmd/aileron/internal/*/*.go", "the command tree"},
+	{"github.com/tailscale/hujson", "sandbox/devcontainer/parse.go", "JSON with comments, and where in it a value is"},
 	{"github.com/tidwall/gjson", "proxy/fields.go", "declared audit fields; never a decision"},
 	{"github.com/vishvananda/netlink", "sandbox/gateway/*.go e2e/harness/*.go", "routes and namespaces without tools"},
 	{"github.com/zalando/go-keyring", "vault/keyring.go", "the keyring of the operating system"},

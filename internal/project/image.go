@@ -18,6 +18,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/regular"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/dockerfile"
 )
 
 // Dockerfile is the file of a project that is built on top of the image.
@@ -50,15 +51,15 @@ func (a *Asker) ImageOf(opts *Sandbox, own sandbox.Image, packages []string) (sa
 	if err != nil {
 		return own, err
 	}
-	path, dockerfile, err := o.Read(dir)
+	path, data, err := o.Read(dir)
 	if err != nil {
 		return own, err
 	}
-	image, err := sandbox.CustomImage(own, slices.Concat(packages, o.Packages), dockerfile)
-	if err != nil || dockerfile == nil {
+	image, err := sandbox.CustomImage(own, slices.Concat(packages, o.Packages), data)
+	if err != nil || data == nil {
 		return image, err
 	}
-	return image, a.Consent(home, path, dockerfile, o.Yes)
+	return image, a.Consent(home, path, data, o.Yes)
 }
 
 // Read returns the Dockerfile, or nil if there is none. What is read here is what is asked about and built.
@@ -71,7 +72,7 @@ func (o Custom) Read(dir string) (path string, data []byte, err error) {
 		path = filepath.Join(dir, Dockerfile)
 	}
 	if o.within == "" {
-		data, err = regular.Read(path, sandbox.MaxDockerfile)
+		data, err = regular.Read(path, dockerfile.Max)
 	} else {
 		path = filepath.Join(o.within, path)
 		data, err = o.readWithin()
@@ -93,25 +94,25 @@ func (o Custom) readWithin() ([]byte, error) {
 		return nil, err
 	}
 	defer root.Close()
-	return regular.ReadIn(root, o.Dockerfile, sandbox.MaxDockerfile)
+	return regular.ReadIn(root, o.Dockerfile, dockerfile.Max)
 }
 
 // Consent asks whether a Dockerfile may be built, unless a person agreed to the same bytes before. The build is no part
 // of the sandbox, and a repository may bring the file.
-func (a *Asker) Consent(home, path string, dockerfile []byte, yes bool) error {
-	sum := sha256.Sum256(dockerfile)
+func (a *Asker) Consent(home, path string, file []byte, yes bool) error {
+	sum := sha256.Sum256(file)
 	digest := hex.EncodeToString(sum[:])
 	name := "dockerfile-" + digest
 	if (consents{home}).has(name) {
 		return nil
 	}
-	what := fmt.Sprintf("%s (sha256:%s, %d lines)", path, digest, bytes.Count(dockerfile, []byte("\n")))
+	what := fmt.Sprintf("%s (sha256:%s, %d lines)", path, digest, bytes.Count(file, []byte("\n")))
 	if !yes {
 		if !a.Interactive() {
 			return hint.New(fmt.Errorf("build the image of %s: a person must agree to it first", what),
 				"read the file, then pass --yes; or start without it: --dockerfile=off")
 		}
-		if err := a.askToBuild(what, dockerfile); err != nil {
+		if err := a.askToBuild(what, file); err != nil {
 			return err
 		}
 	}
@@ -119,9 +120,9 @@ func (a *Asker) Consent(home, path string, dockerfile []byte, yes bool) error {
 }
 
 // askToBuild shows a Dockerfile and asks whether it may be built.
-func (a *Asker) askToBuild(what string, dockerfile []byte) error {
+func (a *Asker) askToBuild(what string, file []byte) error {
 	a.Infof("aileron: %s adds to the image:", what)
-	for line := range strings.Lines(string(dockerfile)) {
+	for line := range strings.Lines(string(file)) {
 		fmt.Fprintln(a.Stderr, "  | "+termsafe.Line(strings.TrimRight(line, "\r\n")))
 	}
 	a.Infof("aileron: building it runs these commands outside of the sandbox: as root of a container, with the network " +

@@ -1,0 +1,108 @@
+package devcontainer
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// phases returns the commands of a container's life that run in it, in their order. A sandbox is a new container each
+// time, so each of them runs at each start.
+func phases() []string {
+	return []string{"onCreateCommand", "updateContentCommand", "postCreateCommand", "postStartCommand",
+		"postAttachCommand"}
+}
+
+// maxCommands bounds the text of all commands. They are an argument of one process.
+const maxCommands = 64 << 10
+
+// useCommands puts the commands in the sandbox in force.
+func (c *composer) useCommands() {
+	size := 0
+	for _, phase := range phases() {
+		value := c.doc.root[phase]
+		if value == nil {
+			continue
+		}
+		if command := c.command(phase, value); len(command.Parts) > 0 {
+			c.plan.Commands = append(c.plan.Commands, command)
+			size += command.size()
+		}
+	}
+	if size > maxCommands {
+		c.refuse(phases()[0], "the commands have more than 64 KiB", "put them into a script of the project, and run that")
+	}
+}
+
+// useHostCommand notes the command that runs on this host.
+func (c *composer) useHostCommand(name string, value any) {
+	if command := c.command(name, value); len(command.Parts) > 0 {
+		c.plan.OnHost = &command
+	}
+}
+
+// command reads a string for a shell, the list of a program and its arguments, or an object of these.
+func (c *composer) command(phase string, value any) Command {
+	command := Command{Phase: phase}
+	object, ok := value.(map[string]any)
+	if !ok {
+		if part, ok := c.part(phase, value); ok {
+			command.Parts = append(command.Parts, part)
+		}
+		return command
+	}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if !printable(name) {
+			c.refuse(phase, "a name has a character that cannot be seen", "remove the character")
+			continue
+		}
+		if part, ok := c.part(phase+"."+name, object[name]); ok {
+			part.Name = name
+			command.Parts = append(command.Parts, part)
+		}
+	}
+	return command
+}
+
+// part reads one program. One that is empty does not run.
+func (c *composer) part(property string, value any) (Part, bool) {
+	switch v := value.(type) {
+	case string:
+		return Part{Shell: v}, v != "" && c.passable(property, v)
+	case []any:
+		var args []string
+		for _, item := range v {
+			s, ok := item.(string)
+			if !ok {
+				c.mistyped(property, "a list of strings")
+				return Part{}, false
+			}
+			if !c.passable(property, s) {
+				return Part{}, false
+			}
+			args = append(args, s)
+		}
+		return Part{Args: args}, len(args) > 0
+	}
+	c.mistyped(property, "a string, a list of strings or an object of these")
+	return Part{}, false
+}
+
+// passable refuses text that no process can get.
+func (c *composer) passable(property, text string) bool {
+	if strings.ContainsRune(text, 0) {
+		c.refuse(property, "it has a zero byte", "remove the byte")
+		return false
+	}
+	return true
+}
+
+func (c Command) size() (n int) {
+	for _, part := range c.Parts {
+		n += len(part.Name) + len(part.Shell)
+		for _, arg := range part.Args {
+			n += len(arg)
+		}
+	}
+	return n
+}
