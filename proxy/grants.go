@@ -41,6 +41,7 @@ type Grants struct {
 	inForce context.Context //nolint:containedctx // see InForce
 	retire  context.CancelFunc
 	keys    map[spec.FQN]upstream.Key // of the upstream connections of Bound's credentials
+	number  int64                     // see Generation
 	pin     string                    // the hash under which Pinned has these grants; "": they are the plane's own
 
 	injections sync.Map // *spec.Operation → *modify.InjectCredential, of operations that were requested
@@ -82,6 +83,12 @@ func (p *Plane) SetGrants(g *Grants) {
 	}
 	old := p.grants.Load()
 	same := old != nil && g.allowsSame(old)
+	switch {
+	case old != nil && !same:
+		g.number = old.number + 1
+	case same:
+		g.number = old.number
+	}
 	if same {
 		g.inForce, g.retire = old.inForce, old.retire
 	} else {
@@ -107,6 +114,10 @@ func (g *Grants) allowsSame(old *Grants) bool {
 
 // Grants returns what the plane may do now.
 func (p *Plane) Grants() *Grants { return p.grants.Load() }
+
+// Generation counts, from 0, how often what a plane may do has changed. It stays where g allows what the grants before
+// it did.
+func (g *Grants) Generation() int64 { return g.number }
 
 // now returns what has taken the place of g.
 func (p *Plane) now(g *Grants) *Grants {

@@ -62,6 +62,40 @@ type Call struct {
 	Body   []byte // JSON; nil: the request has none
 }
 
+// Callable returns an error unless the operation can be called by name: it then declares one request up to its
+// arguments.
+func (op *Operation) Callable() error {
+	switch {
+	case !slices.ContainsFunc(op.Hosts, isSingleHost):
+		return errors.New("the operation names no single host; send its request with an HTTP client")
+	case op.Method == "" || op.Method == "*":
+		return errors.New("the operation names no single method; send its request with an HTTP client")
+	case op.Path.IsZero():
+		return errors.New("the operation names no path; send its request with an HTTP client")
+	}
+	return nil
+}
+
+func isSingleHost(h HostPattern) bool { return !h.Wildcard }
+
+// Arguments returns what [Operation.Call] takes: the inputs, and the variables of the path that are none of them. The
+// credential is not among them.
+func (op *Operation) Arguments() []Input {
+	var all []Input
+	for _, in := range op.Inputs {
+		if !op.isCredential(in.Name) {
+			in.Required = in.Required || in.In == InPath
+			all = append(all, in)
+		}
+	}
+	for _, s := range op.Path.segments {
+		if s.name != "" && op.placeOfInput(s.name) == "" && !op.isCredential(s.name) {
+			all = append(all, Input{Name: s.name, Type: "string", In: InPath, Required: true})
+		}
+	}
+	return all
+}
+
 // maxTarget bounds the path and the query of a call.
 const maxTarget = 32 << 10
 
@@ -70,15 +104,10 @@ const maxTarget = 32 << 10
 // spelling. The error is about the first mistake, and has no value of an argument.
 func (op *Operation) Call(in Invocation) (Call, error) {
 	c := Call{Target: Target{Method: op.Method}}
-	at := slices.IndexFunc(op.Hosts, func(h HostPattern) bool { return !h.Wildcard })
-	switch {
-	case at < 0:
-		return c, errors.New("the operation names no single host; send its request with an HTTP client")
-	case op.Method == "" || op.Method == "*":
-		return c, errors.New("the operation names no single method; send its request with an HTTP client")
-	case op.Path.IsZero():
-		return c, errors.New("the operation names no path; send its request with an HTTP client")
+	if err := op.Callable(); err != nil {
+		return c, err
 	}
+	at := slices.IndexFunc(op.Hosts, isSingleHost)
 	c.Target.Host, c.Target.Port, c.Target.Scheme = op.Hosts[at].Name, op.Hosts[at].Port, "https"
 	if c.Target.Port == 80 {
 		c.Target.Scheme = "http"

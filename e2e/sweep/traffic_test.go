@@ -239,7 +239,7 @@ func (s *session) api() {
 	token, _ := s.proxy.User.Password()
 	client := &http.Client{Timeout: harness.Patience}
 	defer client.CloseIdleConnections()
-	for path, methods := range map[string][]string{"/session": {"GET", "POST"}, "/audit": {"GET"},
+	for path, methods := range map[string][]string{"/session": {"GET", "POST"}, "/operations": {"GET"}, "/audit": {"GET"},
 		"/vault/status": {"GET"},
 		"/vault/unlock": {"POST"}, "/session/stop": {"POST"}, "/connector-operations/run": {"POST"}, "/" + trace: {"GET"},
 		"/ca": {"GET"}, "/sandbox-proxy/requests": {"POST"}, "/actions/run": {"POST"}} {

@@ -111,6 +111,7 @@ func exchange(more object) object {
 		"body_fields":             oneOf("Declared fields of the response could not be read.", "unread"),
 		"action":                  text("The action that made the call."),
 		"action_version":          text("The version of that action."),
+		"surface":                 oneOf("For which protocol its client made the call, as the client says.", "mcp"),
 		"step":                    atLeast(1, "Which of the action's calls it is."),
 		"upstream_status":         text("The status of a response that was not passed on."),
 		"boundary":                text("Which boundary denied the call, where it has more than one."),

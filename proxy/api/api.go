@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,6 +32,21 @@ type API struct {
 // New returns the API of a plane.
 func New(plane *proxy.Plane) *API {
 	return &API{plane: plane, invocations: make(chan struct{}, invocationReads)}
+}
+
+// SurfaceField is the header field by which a client of the API may say that it calls operations for another protocol.
+// What it says is recorded and decides nothing.
+const SurfaceField = "X-Aileron-Surface"
+
+// surfaces are the values of SurfaceField that are recorded.
+var surfaces = []string{"mcp"}
+
+// surfaceFields returns the fields of the rows of a call that come from SurfaceField.
+func surfaceFields(r *http.Request) map[string]any {
+	if name := r.Header.Get(SurfaceField); slices.Contains(surfaces, name) {
+		return map[string]any{"surface": name}
+	}
+	return nil
 }
 
 // Client is what its connection proves about a client.
@@ -62,13 +78,18 @@ func (a *API) Answer(client Client, r *http.Request) *http.Response {
 	switch {
 	case path == "/v1/session" && r.Method == http.MethodGet:
 		return jsonResponse(r, Describe(a.plane))
+	case path == listPath && r.Method == http.MethodGet:
+		var res *http.Response
+		if res, d = a.list(r); d == nil {
+			return res
+		}
 	case path == operationsPath && r.Method == http.MethodPost:
 		return a.serveCall(client, r, audit.SourceConnectorShim, (*call).runOperation)
 	case path == actionsPath && r.Method == http.MethodPost:
 		return a.serveCall(client, r, audit.SourceConnectorShim, (*call).runAction)
 	case path == requestsPath && r.Method == http.MethodPost:
 		return a.serveCall(client, r, audit.SourceRequestBoundary, (*call).runRequest)
-	case path == "/v1/session", path == actionsPath, path == operationsPath, path == requestsPath:
+	case path == "/v1/session", path == listPath, path == actionsPath, path == operationsPath, path == requestsPath:
 		d = proxy.ReasonMethod.Deny("%s is not what this endpoint answers", r.Method)
 	case strings.HasPrefix(path, "/v1/audit"), strings.HasPrefix(path, "/v1/vault"), path == "/v1/session/stop":
 		d = proxy.ReasonOwnerOnly.Deny("this endpoint is the owner's")

@@ -62,7 +62,7 @@ func (c *call) runOperation() (*http.Response, *proxy.Denial) {
 	if d != nil {
 		return nil, d
 	}
-	x, res, d := (&operationCall{call: c, grants: c.plane.Grants()}).do(in)
+	x, res, d := (&operationCall{call: c, grants: c.plane.Grants(), fields: surfaceFields(c.r)}).do(in)
 	if d != nil {
 		return nil, d
 	}
@@ -77,7 +77,7 @@ func read[T any](c *call, parse func(body []byte) (T, error)) (in T, _ *proxy.De
 		return err
 	})
 	if d != nil {
-		d = c.reject(nil, nil, d)
+		d = c.reject(nil, surfaceFields(c.r), d)
 	}
 	return in, d
 }

@@ -14,6 +14,7 @@ type Description struct {
 	Agent      string                 `json:"agent"`
 	Started    time.Time              `json:"started"`
 	Egress     string                 `json:"egress"`
+	Generation int64                  `json:"generation"` // see [proxy.Grants.Generation]
 	Hosts      []string               `json:"hosts"`
 	Connectors []ConnectorDescription `json:"connectors"`
 	Tools      []ToolDescription      `json:"tools"`
@@ -68,7 +69,8 @@ const maxDescribedInputs = 5000
 func Describe(p *proxy.Plane) Description {
 	g, cfg := p.Grants(), p.Config()
 	d := Description{ID: cfg.Session, Agent: cfg.Agent, Started: cfg.Started, Egress: "deny",
-		Hosts: append([]string{}, g.Index.Hosts()...), Tools: []ToolDescription{}, Operations: []OperationDescription{},
+		Generation: g.Generation(), Hosts: append([]string{}, g.Index.Hosts()...), Tools: []ToolDescription{},
+		Operations: []OperationDescription{},
 		Connectors: []ConnectorDescription{}}
 	if cfg.Passthrough {
 		d.Egress = "passthrough"
