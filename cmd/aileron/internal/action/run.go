@@ -2,7 +2,6 @@ package action
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os/signal"
@@ -16,7 +15,6 @@ import (
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/launch"
-	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -69,24 +67,11 @@ func (o *actionRunOptions) run(ctx context.Context, a *cli.App, name string) err
 	if err != nil {
 		return err
 	}
-	stop := session.NewStopRequest()
-	host, err := l.OpenHost(ctx, launch.Host{Agent: "action " + name, Mode: "off", Listen: "127.0.0.1:0", Stop: stop})
-	if err != nil {
-		return err
-	}
-	request, cancel := stop.WithStop(ctx)
-	code, err := actions.Call(request, a.Console, a.JSON, host, name, args)
-	cancel()
-	cause := "the action ended"
-	switch {
-	case stop.Requested():
-		code, cause, err = session.StoppedCode, session.StoppedCause, nil
-	case ctx.Err() != nil:
-		code, cause, err = 128+int(syscall.SIGINT), "interrupted", nil
-	case err != nil:
-		code = 1
-	}
-	if err = errors.Join(err, host.Close(context.WithoutCancel(ctx), code, cause)); err != nil || code == 0 {
+	code, err := l.During(ctx, launch.Host{Agent: "action " + name, Mode: "off", Listen: "127.0.0.1:0"},
+		"the action ended", func(ctx context.Context, host *launch.HostSession) (int, error) {
+			return actions.Call(ctx, a.Console, a.JSON, host, name, args)
+		})
+	if err != nil || code == 0 {
 		return err
 	}
 	return console.Exit(code)
