@@ -15,6 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/demo"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/doctor"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/mcp"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/sandbox"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/session"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/setup"
@@ -90,6 +91,7 @@ var commands = []struct {
 	{"sandbox", sandbox.New},
 	{"run", launch.NewRun},
 	{"proxy", launch.NewProxy},
+	{"mcp", mcp.New},
 	{"allow", allow.New},
 	{"sync", sync.New},
 	{"connector", connector.New},

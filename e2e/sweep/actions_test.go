@@ -3,6 +3,7 @@ package sweep
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/ALRubinger/aileron/e2e/must"
 )
@@ -40,6 +41,24 @@ args = { id = "${args.id}" }
 	args := `{"id": "` + p.canary.text("a request body") + `"}`
 	p.refused("", append([]string{"action", "run", "sweeping", "--args", args}, p.reach()...)...)
 	p.refused("", append([]string{"action", "run", "sweeping", "--args", args, "--json"}, p.reach()...)...)
+	p.mcp()
 	p.must("action", "remove", "sweeping")
 	p.must("action", "add", file, "--yes")
+}
+
+// mcp calls operations as a client of MCP does, also with what is refused, and has responses echo credentials.
+func (p *person) mcp() {
+	p.t.Helper()
+	body := p.canary.text("a request body")
+	calls := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
+		`"clientInfo":{"name":"sweep","version":"1"}}}` + "\n" + body + "\n"
+	for i, call := range []string{`"bearer-tool.forms","arguments":{}`,
+		`"bearer-tool.forms","arguments":{"id":"` + body + `"}`, `"bearer-tool.cut"`,
+		`"aileron.rest","arguments":{"id":"` + body + `","offset":0}`, `"no.such.tool"`} {
+		calls += fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%s}}`, i+2, call) + "\n"
+	}
+	said := p.feed(calls, append([]string{"mcp"}, p.reach()...)...)
+	if n := strings.Count(said.out.String(), `"id":`); n != 7 {
+		p.t.Errorf("mcp wrote %d responses, want 7:\n%s%s", n, said.out.String(), said.err.String())
+	}
 }

@@ -1,0 +1,80 @@
+package mcpserver_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/proxy/api"
+)
+
+func operations(n int) (ops []api.ListedOperation) {
+	for i := range n {
+		ops = append(ops, operation("github://acme/big", "big", fmt.Sprintf("op.%03d", i), "GET"))
+	}
+	return ops
+}
+
+func TestFortyOperationsAreToolsAndMoreACatalogue(t *testing.T) {
+	s := &sessionAPI{ops: operations(40)}
+	cs := connect(t, s, nil)
+	if got := toolNames(t, cs); len(got) != 41 {
+		t.Errorf("%d tools of 40 operations", len(got))
+	}
+	s.set(operations(41)...)
+	want := []string{"aileron.call", "aileron.rest", "aileron.search"}
+	if got := toolNames(t, cs); !slices.Equal(got, want) {
+		t.Errorf("tools of 41 operations: %q, want %q", got, want)
+	}
+	s.set(operations(2)...)
+	if got := toolNames(t, cs); !slices.Equal(got, []string{"aileron.rest", "big.op.000", "big.op.001"}) {
+		t.Errorf("tools of 2 operations: %q", got)
+	}
+}
+
+func TestTheCatalogueIsSearchedAndCalled(t *testing.T) {
+	s := &sessionAPI{ops: operations(300), run: func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintf(w, "0 200 - response\n%s", must.Get(io.ReadAll(r.Body))(t))
+	}}
+	cs := connect(t, s, nil)
+	texts, isError := call(t, cs, "aileron.search", map[string]any{"query": "op.12", "limit": 3})
+	var found struct {
+		Total      int
+		Note       string
+		Operations []struct {
+			Operation   string
+			InputSchema map[string]any
+		}
+	}
+	must.Do(t, json.Unmarshal([]byte(texts[0]), &found))
+	if isError || found.Total != 10 || len(found.Operations) != 3 ||
+		found.Note != "7 more match; search with more words" || found.Operations[0].InputSchema["type"] != "object" {
+		t.Fatalf("found %s", texts)
+	}
+	texts, isError = call(t, cs, "aileron.call", map[string]any{"operation": found.Operations[2].Operation,
+		"arguments": map[string]any{"a": 1}})
+	want := `{"args":{"a":1},"connector_fqn":"github://acme/big","operation":"op.122","tool":"big"}`
+	if isError || texts[0] != want {
+		t.Errorf("the session was asked %q, want %q", texts, want)
+	}
+	for _, c := range []struct{ tool, args, want string }{
+		{"aileron.call", `{"operation":"github://acme/big big.op.999"}`, `args.operation: the session has no operation "git`},
+		{"aileron.call", `{"operation":"big.op.000"}`, "args.operation: it is no name that aileron.search returns"},
+		{"aileron.call", `{"arguments":{}}`, "args.operation: it is missing"},
+		{"aileron.call", `{"operation":"x","arguments":[]}`, "args.arguments: it is not an object"},
+		{"aileron.call", `{"operation":"x","operation":"y"}`, "args"},
+		{"aileron.search", `{"limit":0}`, "args.limit: it must be from 1 to 40"},
+		{"aileron.search", `{"limit":1.5}`, "args.limit: it is not an integer"},
+		{"aileron.search", `{"words":"x"}`, "args.words: there is no such input"},
+	} {
+		texts, isError := call(t, cs, c.tool, json.RawMessage(c.args))
+		if !isError || !strings.HasPrefix(texts[0], c.want) {
+			t.Errorf("%s %s: %q, want %q", c.tool, c.args, texts, c.want)
+		}
+	}
+}
