@@ -250,7 +250,8 @@ func (x *Exchange) freshen(refused vault.Secret) (d *Denial) {
 		ctx = x.request.Context()
 	}
 	err := x.bound.Login.Fresh(ctx, refused)
-	switch fqn := x.match.Operation.Connector.FQN; {
+	fqn := x.match.Operation.Connector.FQN
+	switch {
 	case errors.Is(err, vault.ErrLocked):
 		return ReasonVaultLocked.Deny("the vault is locked, so the login of %s cannot be renewed", fqn)
 	case errors.Is(err, vault.ErrLoginNeeded):
@@ -261,6 +262,10 @@ func (x *Exchange) freshen(refused vault.Secret) (d *Denial) {
 	now := x.p.now(x.grants)
 	if now == x.grants {
 		return nil
+	}
+	if !now.Index.Equal(x.grants.Index) {
+		return ReasonRenewal.Deny("what the connectors grant changed while the token of %s was renewed; the next request is "+
+			"decided by that", fqn)
 	}
 	x.grants = now
 	x.bound, d = now.Credential(x.match.Operation)

@@ -130,6 +130,28 @@ func TestWhatKeepsATokenFromBeingRenewedHasItsReason(t *testing.T) {
 	}
 }
 
+// A connector that changes while an exchange waits for a token does not get a request that it no longer allows.
+func TestAnExchangeThatWaitedIsNotSentUnderWhatChanged(t *testing.T) {
+	w := newWorld(t, hello)
+	login := &loginFake{id: "login-one"}
+	login.fresh = func(vault.Secret) error {
+		login.fresh = nil
+		w.logIn(login, "token-of-the-evening")
+		g := w.plane.grants.Load()
+		none := must.Get(spec.NewIndex(nil))(t)
+		w.plane.SetGrants(&Grants{Index: none, Scrub: g.Scrub, Bound: g.Bound})
+		return nil
+	}
+	w.logIn(login, "token-of-the-morning")
+	res, body := w.do("GET", "https://api.good.example/v1/items", "")
+	if res.StatusCode != 503 || !strings.Contains(body, string(ReasonRenewal)) || !strings.Contains(body, "grant changed") {
+		t.Errorf("%d %s", res.StatusCode, body)
+	}
+	if n := len(w.requests()); n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+}
+
 // A renewal replaces the grants, and changes nothing that a client of a tunnel may do.
 func TestIdleTunnelsOutliveARenewal(t *testing.T) {
 	w := newWorld(t, hello)

@@ -27,6 +27,8 @@ type Login struct {
 	ClientSecretFile string
 	// Upstream returns how authorization servers are reached; nil: directly.
 	Upstream func() (upstream.Options, error)
+
+	reading <-chan typed // of a line that nothing took yet; nil: there is none
 }
 
 // Given reports whether it names a client.
@@ -185,7 +187,9 @@ func (in *login) logIn(ctx context.Context) (oauth.Grant, error) {
 			in.printPage(page)
 		})
 	}
-	b := oauth.Browser{Server: &in.server, Port: in.Port, Show: in.open}
+	b := oauth.Browser{Server: &in.server, Port: in.Port, Show: in.open, Refused: func(err error) {
+		in.u.Infof("aileron: an answer was refused: %v; this login goes on: finish it in the page above", err)
+	}}
 	if in.NoBrowser {
 		b.Pasted = in.pasted
 	}
@@ -233,19 +237,25 @@ func (in *login) browser() []string {
 	return nil
 }
 
+// typed is a line of the input, or why there is none.
+type typed struct {
+	line []byte
+	err  error
+}
+
 // pasted returns the line that a person pastes.
 func (in *login) pasted(ctx context.Context) (string, error) {
-	type input struct {
-		line []byte
-		err  error
+	if in.reading == nil { // by the login before, which another answer has ended
+		reading := make(chan typed, 1)
+		in.reading = reading
+		go func() { // ends with the input, or with the process
+			line, err := console.ReadTyped(in.u.Stdin)
+			reading <- typed{line, err}
+		}()
 	}
-	typed := make(chan input, 1)
-	go func() { // ends with the input, or with the process
-		line, err := console.ReadTyped(in.u.Stdin)
-		typed <- input{line, err}
-	}()
 	select {
-	case got := <-typed:
+	case got := <-in.reading:
+		in.reading = nil
 		return strings.TrimSpace(string(got.line)), got.err
 	case <-ctx.Done():
 		return "", ctx.Err()

@@ -146,6 +146,7 @@ func (l *loader) choosePinned() map[string]bindings {
 		}
 		if b != nil {
 			chosen[c.Hash] = bindings{c.FQN: *b}
+			l.identities[c.FQN] = b.Identity // from here on: see choose
 		}
 	}
 	return chosen

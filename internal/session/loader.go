@@ -40,6 +40,7 @@ type loader struct {
 	identities  map[spec.FQN]string         // of the bindings that were chosen first
 	secrets     map[string]scrub.Credential // every secret that this session ever held: all stay redacted
 	logins      map[string]*oauth.Source    // by their ids
+	tokens      map[string][]string         // of logins, by their ids: those among secrets, the oldest first
 	renewed     []func()                    // what follows when the grants of the load under way are in force
 	recorded    map[string]bool             // faults of connectors that are in the audit log
 	unread      *unreadGrants               // of the load under way

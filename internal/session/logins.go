@@ -12,6 +12,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/vault"
 	"github.com/ALRubinger/aileron/vault/oauth"
@@ -25,12 +26,10 @@ func (l *loader) bind(b vault.Binding, cred vault.Credential) proxy.Bound {
 	if !ok || err != nil {
 		return bound // used as it is
 	}
-	if g.Refresh != "" {
-		l.redact(g.Refresh, "")
-	}
 	if g.Secret != "" {
 		l.redact(g.Secret, "")
 	}
+	l.redactTokens(g)
 	source := l.logins[g.ID]
 	if source == nil {
 		if l.logins == nil {
@@ -45,6 +44,31 @@ func (l *loader) bind(b vault.Binding, cred vault.Credential) proxy.Bound {
 	l.renewed = append(l.renewed, func() { source.Use(g) })
 	bound.Login = source
 	return bound
+}
+
+// maxTokens is how many tokens of one login stay redacted, access and refresh tokens together. With more, each renewal
+// would cost more than the one before: the set of 1000 takes 0.3 s of a core to build. The oldest of 256 was replaced
+// 128 renewals ago, which are two hours where the service refuses each token, and otherwise 128 of its lives.
+const maxTokens = 256
+
+// redactTokens adds the tokens of a login to what stays redacted. The oldest make room for them.
+func (l *loader) redactTokens(g oauth.Grant) {
+	if l.tokens == nil {
+		l.tokens = map[string][]string{}
+	}
+	for _, token := range []string{g.Token, g.Refresh} {
+		kept := l.tokens[g.ID]
+		if token == "" || slices.Contains(kept, token) {
+			continue
+		}
+		l.redact(token, "")
+		if kept = append(kept, token); len(kept) > maxTokens {
+			oldest := kept[0]
+			maps.DeleteFunc(l.secrets, func(_ string, c scrub.Credential) bool { return string(c.Secret) == oldest })
+			kept = kept[1:]
+		}
+		l.tokens[g.ID] = kept
+	}
 }
 
 // setGrants makes g what the plane may do, and only then has its logins say that their tokens are fresh.
@@ -85,26 +109,42 @@ func (s *Session) asker() (http.RoundTripper, error) {
 
 // recordRenewal commits the intent of a renewal, and returns what records its outcome.
 func (s *Session) recordRenewal(b vault.Binding) (func(error), error) {
-	ctx, id := context.Background(), audit.NewID()
-	row := func(event audit.Event) audit.Row {
-		r := s.row(event, map[string]any{"request_id": id})
-		r.ConnectorFQN, r.Binding = b.Connector, b.Name
-		return r
-	}
-	if _, err := s.audit.Append(ctx, row(audit.EventBindingRefreshStarted)); err != nil {
+	id := audit.NewID()
+	started := s.renewalRow(audit.EventBindingRefreshStarted, b, id)
+	if _, err := s.audit.Append(context.Background(), started); err != nil {
 		return nil, fmt.Errorf("record it: %w", err)
 	}
 	return func(err error) {
-		r := row(audit.EventBindingRefreshed)
 		if err != nil {
-			r.Event, r.Reason, r.Fields["error"] = audit.EventBindingRefreshFailed, "refresh_failed", termsafe.Line(err.Error())
+			s.renewalFailed(s.renewalRow(audit.EventBindingRefreshFailed, b, id), err)
+			return
 		}
-		_ = tallied{s.audit, &s.tally}.AppendSoon(ctx, r) // the log holds it while it cannot be written
+		s.noteRenewal(s.renewalRow(audit.EventBindingRefreshed, b, id))
 	}, nil
 }
 
-// warnLogin warns of a login whose token is not renewed.
-func (s *Session) warnLogin(b vault.Binding, err error) {
+// renewalRow returns a row of the renewal with the id.
+func (s *Session) renewalRow(event audit.Event, b vault.Binding, id string) audit.Row {
+	r := s.row(event, map[string]any{"request_id": id})
+	r.ConnectorFQN, r.Binding = b.Connector, b.Name
+	return r
+}
+
+func (s *Session) renewalFailed(r audit.Row, err error) {
+	r.Reason, r.Fields["error"] = "refresh_failed", termsafe.Line(err.Error())
+	s.noteRenewal(r)
+}
+
+// noteRenewal records the outcome of a renewal. The log holds it while it cannot be written.
+func (s *Session) noteRenewal(r audit.Row) {
+	_ = tallied{s.audit, &s.tally}.AppendSoon(context.Background(), r)
+}
+
+// warnLogin warns of a login whose token is not renewed. That it has ended is in the log too, even if nothing was asked.
+func (s *Session) warnLogin(b vault.Binding, err error, asked bool) {
 	s.opts.Log.Warn("a token could not be renewed; requests that need it are refused when it has expired",
 		"binding", b.Name, "error", err, "to log in again", "aileron binding rebind "+b.Name)
+	if !asked && errors.Is(err, vault.ErrLoginNeeded) {
+		s.renewalFailed(s.renewalRow(audit.EventBindingRefreshFailed, b, audit.NewID()), err)
+	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/vault"
 	"github.com/ALRubinger/aileron/vault/oauth"
 )
 
@@ -99,7 +100,7 @@ func TestAnAnswerIsReadAsServicesSendIt(t *testing.T) {
 			s.sends(200, token(map[string]any{c.field: c.value}))
 			g := must.Get(s.grant().Renew(t.Context(), s.transport(), nil))(t)
 			if g.Life != c.life || g.Refresh != c.token || g.Keeps != (c.token == old) ||
-				strings.Join(g.Granted, " ") != c.scopes {
+				string(g.Facts(vault.Binding{}).Granted) != c.scopes {
 				t.Errorf("life %v, refresh token %s (kept: %v), granted %q", g.Life, g.Refresh, g.Keeps, g.Granted)
 			}
 			if g.ID != "login-one" || !g.Renewed || g.Token != "access-token-two" {
@@ -170,5 +171,21 @@ func TestARevocationEndsTheRefreshToken(t *testing.T) {
 	told, err := g.Revoke(t.Context(), s.transport())
 	if told || err == nil || !strings.HasSuffix(err.Error(), "answered with 503") {
 		t.Errorf("%v, %v", told, err)
+	}
+}
+
+// A service that narrows the scopes, says nothing of them in the next answer, and then widens them again.
+func TestTheGrantedScopesAreThoseOfTheLastAnswerThatHasThem(t *testing.T) {
+	s := newAuthServer(t)
+	g := s.grant()
+	for _, c := range []struct {
+		scope any
+		want  string
+	}{{"read", "read"}, {nil, "read"}, {"write read", ""}, {nil, ""}} {
+		s.sends(200, token(map[string]any{"scope": c.scope}))
+		g = must.Get(g.Renew(t.Context(), s.transport(), nil))(t)
+		if got := string(g.Facts(vault.Binding{}).Granted); got != c.want {
+			t.Errorf("after %v: granted %q, want %q", c.scope, got, c.want)
+		}
 	}
 }

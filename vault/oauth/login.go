@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -25,6 +26,9 @@ type Browser struct {
 	Show func(page string)
 	// Pasted returns the address at which the browser ended, when a person has given it. Nil: it is not asked for.
 	Pasted func(context.Context) (string, error)
+	// Refused is called at most once, at the first answer in the browser that is not that of this login, which goes on.
+	// Nil: it is not.
+	Refused func(error)
 }
 
 // attempt is one login: what its answer must have, and what became of it.
@@ -36,6 +40,7 @@ type attempt struct {
 
 	answers chan url.Values // of the first answer that is one
 	taken   chan struct{}   // holds a value once there was one
+	refused sync.Once       // Refused was called
 	done    chan struct{}   // closed when the grant is there, or is known not to come
 	failed  error
 }
@@ -126,6 +131,10 @@ func (l *attempt) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.answer(w, http.StatusMethodNotAllowed, "This is not how a login ends.")
 	case !isAnswer(r.URL.Query()):
 		l.answer(w, http.StatusBadRequest, "This is not the answer of a login.")
+	case !l.isOurs(r.URL.Query()): // any page can send a browser here: it must not end the login
+		l.answer(w, http.StatusBadRequest, "This is the answer of another login, or forged. The one that the terminal "+
+			"shows goes on.")
+		l.refuse()
 	case !l.take(r.URL.Query()):
 		l.answer(w, http.StatusConflict, "This login was answered before. You can close this page.")
 	default:
@@ -147,6 +156,24 @@ func (l *attempt) answer(w http.ResponseWriter, status int, text string) {
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, "<!doctype html><title>aileron</title><p>"+text+"</p>\n")
 }
+
+// isOurs reports whether an answer has the state of this login, once. The comparison need not take constant time for
+// what is used once; it costs nothing.
+func (l *attempt) isOurs(q url.Values) bool {
+	return len(q["state"]) == 1 && subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(l.state)) == 1
+}
+
+// refuse says once that an answer was refused, and the login goes on.
+func (l *attempt) refuse() {
+	l.refused.Do(func() {
+		if l.Refused != nil {
+			l.Refused(fmt.Errorf("%s: %w", hostOf(l.Server.AuthorizeURL), errState))
+		}
+	})
+}
+
+// errState is the error of an answer that is not that of the login.
+var errState = errors.New("the state of the answer is not that of this login, so it may be of another one, or forged")
 
 // isAnswer reports whether a query can be the answer of a login.
 func isAnswer(q url.Values) bool { return q.Has("state") || q.Has("code") || q.Has("error") }
@@ -184,14 +211,13 @@ func (l *attempt) redeem(ctx context.Context, q url.Values) (Grant, error) {
 	if q.Has("pasted") {
 		return fail("what was pasted is not the address at which the browser ended, %s?…", l.config.RedirectURL)
 	}
-	for _, name := range []string{"state", "code", "error", "iss"} {
+	if !l.isOurs(q) {
+		return fail("%w", errState)
+	}
+	for _, name := range []string{"code", "error", "iss"} {
 		if len(q[name]) > 1 {
 			return fail("the answer has %s twice", name)
 		}
-	}
-	// Constant time is not needed for what is used once; it costs nothing.
-	if subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(l.state)) != 1 {
-		return fail("the state of the answer is not that of this login, so it may be of another one, or forged")
 	}
 	if iss := q.Get("iss"); q.Has("iss") && !isIssuer(iss, l.Server.AuthorizeURL) {
 		return fail("the answer names another server as its issuer (RFC 9207)")

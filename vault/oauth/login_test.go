@@ -84,9 +84,12 @@ func TestALoginAsksAndChecksAsTheRFCsSay(t *testing.T) {
 			"a script": {403, callback(page, good), func(r *http.Request) {
 				r.Header.Set("Origin", "https://evil.example")
 			}},
-			"a POST":    {405, callback(page, good), func(r *http.Request) { r.Method = http.MethodPost }},
-			"an icon":   {404, strings.Replace(page.Get("redirect_uri"), "/callback", "/favicon.ico", 1), nil},
-			"no answer": {400, page.Get("redirect_uri"), nil},
+			"a POST":        {405, callback(page, good), func(r *http.Request) { r.Method = http.MethodPost }},
+			"an icon":       {404, strings.Replace(page.Get("redirect_uri"), "/callback", "/favicon.ico", 1), nil},
+			"no answer":     {400, page.Get("redirect_uri"), nil},
+			"another login": {400, callback(page, url.Values{"state": {"another"}, "code": {"code-two"}}), nil},
+			"no state":      {400, callback(page, url.Values{"error": {"access_denied"}}), nil},
+			"two states":    {400, callback(page, good) + "&state=another", nil},
 		} {
 			if got, text := get(t, c.address, c.change); got != c.status {
 				t.Errorf("%s: %d %s", name, got, text)
@@ -115,10 +118,8 @@ func TestAnAnswerThatIsNotOfThisLoginEndsIt(t *testing.T) {
 		change func(url.Values)
 		want   string
 	}{
-		"state":      {func(v url.Values) { v.Set("state", "another") }, "the state of the answer is not that of this login"},
-		"no state":   {func(v url.Values) { v.Del("state") }, "the state of the answer is not that of this login"},
-		"two states": {func(v url.Values) { v.Add("state", "another") }, "has state twice"},
-		"issuer":     {func(v url.Values) { v.Set("iss", "https://evil.example") }, "names another server as its issuer"},
+		"two codes": {func(v url.Values) { v.Add("code", "code-two") }, "has code twice"},
+		"issuer":    {func(v url.Values) { v.Set("iss", "https://evil.example") }, "names another server as its issuer"},
 		"denied": {func(v url.Values) {
 			v.Del("code")
 			v.Set("error", "access_denied\x1b[31m")
@@ -168,7 +169,7 @@ func TestALoginIsAnsweredOnce(t *testing.T) {
 				t.Errorf("%d", status)
 			}
 		}
-		second, text := get(t, callback(page, url.Values{"state": {"forged"}, "error": {"access_denied"}}), nil)
+		second, text := get(t, callback(page, url.Values{"state": {page.Get("state")}, "error": {"access_denied"}}), nil)
 		if second != 409 || !strings.Contains(text, "answered before") {
 			t.Errorf("the second answer: %d %s", second, text)
 		}
@@ -200,6 +201,11 @@ func TestTheAddressOfABrowserElsewhereIsPasted(t *testing.T) {
 	must.Do(t, paste(func(page url.Values) string {
 		return callback(page, url.Values{"state": {page.Get("state")}, "code": {"code-one"}})
 	}))
+	if err := paste(func(page url.Values) string {
+		return callback(page, url.Values{"state": {"another"}, "code": {"code-one"}})
+	}); err == nil || !strings.Contains(err.Error(), "the state of the answer is not that of this login") {
+		t.Errorf("the address of another login: %v", err)
+	}
 	if err := paste(func(url.Values) string { return "code-one" }); err == nil ||
 		!strings.Contains(err.Error(), "what was pasted is not the address") {
 		t.Errorf("a code alone: %v", err)

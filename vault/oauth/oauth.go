@@ -63,7 +63,7 @@ type Grant struct {
 	Secret    string   `json:"client_secret,omitempty"`
 	InHeader  bool     `json:"in_header,omitempty"` // the service takes the client's secret in Authorization alone
 	Scopes    []string `json:"scopes,omitempty"`
-	Granted   []string `json:"granted_scopes,omitempty"` // if they are others
+	Granted   []string `json:"granted_scopes,omitempty"` // sorted; nil: the service does not say
 }
 
 // Of returns the grant of a credential. It reports false if the credential comes from no login.
@@ -102,7 +102,7 @@ func (g Grant) Credential() (c vault.Credential, err error) {
 func (g Grant) Facts(b vault.Binding) vault.Binding {
 	b.Login, b.Client, b.Expires = g.ID, g.Client, g.expires().UTC().Truncate(time.Second)
 	b.Scopes = vault.Scopes(strings.Join(g.Scopes, " "))
-	b.Granted = vault.Scopes(strings.Join(g.Granted, " "))
+	b.Granted = vault.Scopes(strings.Join(g.others(), " "))
 	b.Renewal = Never
 	if g.renews() {
 		b.Renewal = Automatic
@@ -192,27 +192,31 @@ func (s *Server) ask(ctx context.Context, limit time.Duration, inHeader bool,
 	}
 	g := Grant{ID: rand.Text(), Method: s.Grant, Token: token.AccessToken, Refresh: token.RefreshToken, Issued: s.now(),
 		Life: a.life, TokenURL: s.TokenURL, RevokeURL: s.RevokeURL, Client: s.ClientID, Secret: s.ClientSecret,
-		InHeader: inHeader, Scopes: s.Scopes, Granted: granted(a.scope, s.Scopes)}
+		InHeader: inHeader, Scopes: s.Scopes, Granted: scopes(a.scope)}
 	if g.Life == 0 && g.renews() {
 		g.Life = usualLife
 	}
 	return g, nil
 }
 
-// granted returns the scopes of an answer if they are others than those that were asked for. Without any in it they are
-// those (RFC 6749 section 5.1). Some services put commas between them.
-func granted(answer string, asked []string) []string {
-	split := func(text string) []string {
-		scopes := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' })
-		scopes = slices.DeleteFunc(scopes, func(s string) bool { return !isPlain(s) || strings.ContainsAny(s, `"\`) })
-		slices.Sort(scopes)
-		return slices.Compact(scopes)
-	}
-	scopes := split(answer)
-	if len(scopes) == 0 || slices.Equal(scopes, split(strings.Join(asked, " "))) {
+// scopes returns those in the scope of an answer, sorted. Some services put commas between them. Nil: there are none
+// that can be, so they are those that were asked for (RFC 6749 section 5.1), or those of before.
+func scopes(text string) []string {
+	found := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' })
+	found = slices.DeleteFunc(found, func(s string) bool { return !isPlain(s) || strings.ContainsAny(s, `"\`) })
+	slices.Sort(found)
+	if len(found) == 0 {
 		return nil
 	}
-	return scopes
+	return slices.Compact(found)
+}
+
+// others returns the scopes that the service granted if they are others than those that were asked for.
+func (g Grant) others() []string {
+	if slices.Equal(g.Granted, scopes(strings.Join(g.Scopes, " "))) {
+		return nil
+	}
+	return g.Granted
 }
 
 // Client returns the grant of a client that is its own owner (RFC 6749 section 4.4).

@@ -23,8 +23,9 @@ type SourceOptions struct {
 	Record func(b vault.Binding) (outcome func(error), err error)
 	// Announce makes the session use, and redact, what the vault has now. It is called before a new token is used.
 	Announce func()
-	// Warn is called when a renewal begins to fail.
-	Warn func(b vault.Binding, err error)
+	// Warn is called when renewals begin to fail. asked: Record has the request that failed; otherwise nothing was asked,
+	// as only another login helps, or the renewal could not begin.
+	Warn func(b vault.Binding, err error, asked bool)
 }
 
 // Source keeps the token of one login valid, for all exchanges of a session. Its methods are safe for concurrent use.
@@ -44,6 +45,7 @@ type Source struct {
 	wait   time.Duration // next is when that is over
 	warned bool          // last was reported
 
+	asked   bool     // the renewal under way has recorded a request, or one of before; only the flight under way uses it
 	unsaved *unsaved // of a renewal whose result the disk did not take; only the flight under way uses it
 }
 
@@ -182,6 +184,7 @@ func (s *Source) usable(now time.Time, err error) error {
 func (s *Source) fly(f *flight, refused vault.Secret) {
 	ctx, cancel := context.WithTimeout(context.Background(), flightTime)
 	defer cancel()
+	s.asked = s.unsaved != nil
 	b, err := s.renew(ctx, refused)
 	s.mu.Lock()
 	now := s.opts.Now()
@@ -194,10 +197,11 @@ func (s *Source) fly(f *flight, refused vault.Secret) {
 		s.next = now.Add(s.wait)
 		f.err = s.usable(now, err)
 	}
+	asked := s.asked
 	s.flight = nil
 	s.mu.Unlock()
 	if warn {
-		s.opts.Warn(b, err)
+		s.opts.Warn(b, err, asked)
 	}
 	close(f.ended)
 }
@@ -250,6 +254,7 @@ func (s *Source) renew(ctx context.Context, refused vault.Secret) (vault.Binding
 	if err != nil {
 		return b, err
 	}
+	s.asked = true
 	// The request has its own time: what other processes took is over.
 	next, err := g.Renew(context.WithoutCancel(ctx), transport, s.opts.Now)
 	if err != nil && next.Refresh != g.Refresh {
@@ -278,11 +283,11 @@ func (s *Source) renew(ctx context.Context, refused vault.Secret) (vault.Binding
 func (s *Source) save() (vault.Binding, error) {
 	u := s.unsaved
 	err := u.Save(u.Binding, u.credential)
-	if err != nil && !errors.Is(err, vault.ErrChanged) && !errors.Is(err, vault.ErrNotBound) { // by its user, meanwhile
+	if err != nil && !errors.Is(err, vault.ErrChanged) && !errors.Is(err, vault.ErrNotBound) {
 		return u.Binding, fmt.Errorf("keep the new token: %w", err)
 	}
 	s.unsaved = nil
-	u.outcome(err)
+	u.outcome(nil) // even if its user has bound it again, or revoked it, meanwhile: the service did renew it
 	u.End()
 	s.opts.Announce()
 	return u.Binding, nil

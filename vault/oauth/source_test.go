@@ -49,7 +49,13 @@ func newSession(t *testing.T, s *authServer, v *vault.Vault, name string) *sessi
 			}, nil
 		},
 		Announce: func() { u.note("announced"); u.source.Use(u.grant()) },
-		Warn:     func(_ vault.Binding, err error) { noSecret(t, err.Error()); u.note("warned: " + err.Error()) },
+		Warn: func(_ vault.Binding, err error, asked bool) {
+			noSecret(t, err.Error())
+			if !asked {
+				u.note("nothing asked")
+			}
+			u.note("warned: " + err.Error())
+		},
 	})
 	return u
 }
@@ -161,6 +167,30 @@ func TestAnEndedLoginIsKnownToAllSessions(t *testing.T) {
 	if !strings.Contains(first.told(), "intent; announced; failed; warned: ") {
 		t.Errorf("the first session was told %s", first.told())
 	}
+	if told := second.told(); !strings.HasPrefix(told, "nothing asked; warned: ") || strings.Count(told, "warned") != 1 {
+		t.Errorf("the second session was told %s", told)
+	}
+}
+
+// A user who binds the login again while it is renewed has the last word, and the log has what the service did.
+func TestALoginThatIsBoundAgainDuringARenewalStaysAsItIs(t *testing.T) {
+	s := newAuthServer(t)
+	v, name := sealedGrant(t, s.grant())
+	u := newSession(t, s, v, name)
+	again := s.grant()
+	again.ID, again.Token, again.Refresh = "login-two", "access-token-three", "refresh-token-three"
+	s.answer = func(url.Values) (int, http.Header, string) {
+		c := must.Get(again.Credential())(t)
+		must.Do(t, v.RebindLogin(again.Facts(must.Get(v.Binding(name))(t)), c))
+		return 200, jsonType, with("scope", nil)
+	}
+	must.Do(t, u.fresh())
+	if got := u.grant(); got.ID != "login-two" || got.Refresh != "refresh-token-three" {
+		t.Errorf("the vault has the login %s, %s", got.ID, got.Refresh)
+	}
+	if u.told() != "intent; renewed; announced" {
+		t.Errorf("told %s", u.told())
+	}
 }
 
 // RFC 9700 section 4.14.2: a refresh token that may have been used up is not sent a second time, unless the service is
@@ -190,34 +220,40 @@ func TestAnInterruptedRenewalIsNotRepeated(t *testing.T) {
 // What the service sent is not lost while the disk does not take it, is not used before it does, and no other process
 // sends the old one.
 func TestANewTokenIsOnDiskBeforeItIsUsed(t *testing.T) {
-	s := newAuthServer(t)
-	v, name := sealedGrant(t, s.grant())
-	u := newSession(t, s, v, name)
-	blocked := filepath.Join(v.Dir(), "bindings")
-	s.answer = func(url.Values) (int, http.Header, string) {
-		must.Do(t, os.Chmod(blocked, 0o777)) // the vault refuses to write there: in place of a disk that fills now
-		return 200, jsonType, with("scope", nil)
-	}
-	if err := u.fresh(); err == nil || !strings.Contains(err.Error(), "keep the new token") {
-		t.Fatalf("%v", err)
-	}
-	must.Do(t, os.Chmod(blocked, 0o700))
-	if got := u.grant().Token; got != "access-token-one" || strings.Contains(u.told(), "announced") {
-		t.Errorf("used before it is on disk: %s, %s", got, u.told())
-	}
-	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := v.RenewBinding(short, name); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("another process may renew it now: %v", err)
-	}
-	u.clock.Add(2)
-	must.Do(t, u.fresh())
-	if g := u.grant(); g.Refresh != "refresh-token-two" || len(s.asked()) != 1 {
-		t.Errorf("asked %d times, and kept %s", len(s.asked()), g.Refresh)
-	}
-	if !strings.HasPrefix(u.told(), "intent; warned: keep the new token: ") ||
-		!strings.HasSuffix(u.told(), "; renewed; announced") {
-		t.Errorf("told %s", u.told())
+	for at, save := range map[string]func(*session) error{
+		"the next request":       func(u *session) error { u.clock.Add(2); return u.fresh() },
+		"the end of the session": func(u *session) error { u.source.Close(u.t.Context()); return nil },
+	} {
+		t.Run(at, func(t *testing.T) {
+			s := newAuthServer(t)
+			v, name := sealedGrant(t, s.grant())
+			u := newSession(t, s, v, name)
+			blocked := filepath.Join(v.Dir(), "bindings")
+			s.answer = func(url.Values) (int, http.Header, string) {
+				must.Do(t, os.Chmod(blocked, 0o777)) // the vault refuses to write there: in place of a disk that fills now
+				return 200, jsonType, with("scope", nil)
+			}
+			if err := u.fresh(); err == nil || !strings.Contains(err.Error(), "keep the new token") {
+				t.Fatalf("%v", err)
+			}
+			must.Do(t, os.Chmod(blocked, 0o700))
+			if got := u.grant().Token; got != "access-token-one" || strings.Contains(u.told(), "announced") {
+				t.Errorf("used before it is on disk: %s, %s", got, u.told())
+			}
+			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if _, err := v.RenewBinding(short, name); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("another process may renew it now: %v", err)
+			}
+			must.Do(t, save(u))
+			if g := u.grant(); g.Refresh != "refresh-token-two" || len(s.asked()) != 1 {
+				t.Errorf("asked %d times, and kept %s", len(s.asked()), g.Refresh)
+			}
+			if !strings.HasPrefix(u.told(), "intent; warned: keep the new token: ") ||
+				!strings.HasSuffix(u.told(), "; renewed; announced") {
+				t.Errorf("told %s", u.told())
+			}
+		})
 	}
 }
 
