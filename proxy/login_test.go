@@ -144,7 +144,8 @@ func TestAnExchangeThatWaitedIsNotSentUnderWhatChanged(t *testing.T) {
 	}
 	w.logIn(login, "token-of-the-morning")
 	res, body := w.do("GET", "https://api.good.example/v1/items", "")
-	if res.StatusCode != 503 || !strings.Contains(body, string(ReasonRenewal)) || !strings.Contains(body, "grant changed") {
+	if res.StatusCode != 503 || !strings.Contains(body, string(ReasonRenewal)) ||
+		!strings.Contains(body, "grant changed") {
 		t.Errorf("%d %s", res.StatusCode, body)
 	}
 	if n := len(w.requests()); n != 0 {

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -26,8 +28,6 @@ func oau() category {
 		"OAU-04": "run elsewhere: TestAnInterruptedRenewalIsNotRepeated in vault/oauth, and with kills in e2e/oauth",
 		"OAU-10": "run elsewhere: TestANewTokenIsOnDiskBeforeItIsUsed and TestWithoutRoomNothingIsAsked in vault/oauth",
 		"OAU-13": "run elsewhere: TestTheClockMayBeWrong in vault/oauth, which has a clock of its own",
-		"OAU-14": "not built yet: a warning, when a connector is installed, of operations that issue credentials; " +
-			"docs/scrubbing.md says that what they issue arrives",
 	}, cases: join(written("oauth"), []attack{
 		{id: "OAU-01", does: "a token that is near its end is renewed once, before it is injected", run: func(c *testCase) {
 			i := newIdentityProvider(c)
@@ -59,6 +59,7 @@ func oau() category {
 				c.failf("%d token requests, and the service got %v", i.renewals(), i.used())
 			}
 		}},
+		{id: "OAU-14", does: "an operation that issues credentials is not granted in silence", run: oau14},
 		{id: "OAU-08", does: "an answer that is no token is bounded, and told without a secret", run: oau08},
 		{id: "OAU-07", does: "an access token that no header can hold is refused when it is bound", run: func(c *testCase) {
 			p := newPerson(c.t)
@@ -76,6 +77,30 @@ func oau() category {
 			}
 		}},
 	})}
+}
+
+// What such an operation issues arrives: docs/scrubbing.md says so, and who installs it is told.
+func oau14(c *testCase) {
+	p, dir := newPerson(c.t), c.t.TempDir()
+	from := filepath.Join("testdata", "connectors", "oauth")
+	must.Do(c.t, os.CopyFS(dir, os.DirFS(from)))
+	doc := filepath.Join(dir, "aileron.connector.v1.json")
+	issuing := strings.Replace(string(must.Get(os.ReadFile(doc))(c.t)),
+		`"name": "items.list", "method": "GET", "path": "/v1/items"`,
+		`"name": "tokens.create", "method": "POST", "path": "/v1/tokens"`, 1)
+	must.Do(c.t, os.WriteFile(doc, []byte(issuing), 0o600))
+	const warning = "warning: github://attacks/oauth: credentials that these issue reach the agent"
+	if asked := p.run("connector", "install", dir); asked.code == 0 || !strings.Contains(asked.String(), warning) ||
+		!strings.Contains(asked.String(), "tokens.create") {
+		c.failf("the question is without a warning: %s", asked)
+	}
+	if granted := p.must("connector", "install", dir, "--yes"); !strings.Contains(granted.String(), warning) {
+		c.failf("it is granted without a warning: %s", granted)
+	}
+	shown := p.must("connector", "show", "oauth", "--json").out
+	if !strings.Contains(shown, `"may_issue_credentials":true`) {
+		c.failf("it is shown as %s", shown)
+	}
 }
 
 func oau08(c *testCase) {

@@ -120,7 +120,7 @@ func (in *login) advice(err error) string {
 
 // chooseClient decides which client asks: that of the flags, that of the login before, or the publisher's.
 func (in *login) chooseClient(ctx context.Context, before *oauth.Grant) (err error) {
-	s := &in.server
+	s, asked := &in.server, false
 	switch {
 	case in.ClientID != "":
 		s.ClientID, s.ClientSecret = in.ClientID, ""
@@ -133,19 +133,29 @@ func (in *login) chooseClient(ctx context.Context, before *oauth.Grant) (err err
 		if s.ClientID, err = in.u.PromptLine("client id for " + string(in.connector.FQN) + ":"); err != nil {
 			return err
 		}
+		asked = true
 	}
 	if s.ClientID == "" || strings.ContainsAny(s.ClientID, " \t\r\n") || len(s.ClientID) > 512 {
 		return failure.Usagef("--client-id is not the id of a client")
 	}
-	return in.chooseSecret(ctx)
+	return in.chooseSecret(ctx, asked)
 }
 
-// chooseSecret reads the client's secret where one is named or needed.
-func (in *login) chooseSecret(ctx context.Context) error {
+// chooseSecret reads the client's secret where one is named or needed. asked: its id was typed, and a secret may belong
+// to that.
+func (in *login) chooseSecret(ctx context.Context, asked bool) error {
 	s := &in.server
 	from := SecretSource{File: in.ClientSecretFile}
 	switch {
 	case from.Given():
+	case asked && s.Grant != spec.GrantClient:
+		raw, err := in.u.ReadUnseen(ctx, "secret of the client (Enter: it has none)")
+		if err != nil || len(raw) == 0 {
+			return err
+		}
+		secret, err := vault.NewSecret(raw)
+		s.ClientSecret = secret.Reveal()
+		return err
 	case s.Grant == spec.GrantClient && s.ClientSecret == "":
 		if !in.u.Interactive() {
 			return hint.New(fmt.Errorf("log in for %s: its client needs a secret", in.connector.FQN),

@@ -58,6 +58,7 @@ type operationJSON struct {
 	Ranges     bool            `json:"ranges,omitempty"`
 	Headers    []string        `json:"headers,omitempty"` // request fields that are accepted besides the registered ones
 	Packed     bool            `json:"packed,omitempty"`
+	Issues     bool            `json:"may_issue_credentials,omitempty"`
 	Credential *CredentialJSON `json:"credential"`
 
 	// EscapedSlash has the variables of the path whose value may have one.
@@ -96,7 +97,7 @@ func DescribeOperation(op *spec.Operation) operationJSON {
 	j := operationJSON{
 		Tool: op.Tool, Operation: op.Name, Summary: op.Summary, Method: AnyMethod(op.Method), Path: op.Path.String(),
 		Hosts: HostNames(op.Hosts), Idempotent: op.Idempotent, Approval: op.Approval, Query: "any", Upgrade: op.Upgrade,
-		Ranges: op.Ranges, Packed: op.Packed, EscapedSlash: op.Path.Slashed(),
+		Ranges: op.Ranges, Packed: op.Packed, Issues: op.MayIssueCredentials(), EscapedSlash: op.Path.Slashed(),
 	}
 	if op.QueryDeclaredOnly {
 		j.Query = "declared"
@@ -256,6 +257,9 @@ func Traits(op *spec.Operation) string {
 	}
 	if op.Packed {
 		list = append(list, "packed responses, not searched")
+	}
+	if op.MayIssueCredentials() {
+		list = append(list, "may issue credentials, which are not redacted")
 	}
 	return strings.Join(list, ", ")
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/changes"
@@ -143,6 +144,8 @@ func (i *Installer) ask(ctx context.Context, fresh []*spec.Connector, installed 
 		if isLong {
 			fmt.Fprintln(out)
 			SummariseConnector(out, c, i.by.Of(c), i.Columns())
+		} else if issuing := sortOperations(c).issuing; len(issuing) > 0 {
+			fmt.Fprintf(out, "\nwarning: %s: %s%s\n", c.FQN, mayIssue, strings.Join(issuing, ", "))
 		}
 	}
 	if err := ConflictWith(installed, fresh); err != nil {

@@ -92,8 +92,14 @@ func SummariseConnector(out io.Writer, c *spec.Connector, by Publisher, width in
 	}
 	line("any path", strings.Join(o.unbounded, ", "))
 	line("unsearched", strings.Join(o.packed, ", "))
+	if len(o.issuing) > 0 {
+		line("warning", mayIssue+strings.Join(o.issuing, ", "))
+	}
 	line("upgrades", strings.Join(o.upgrading, ", "))
 }
+
+// mayIssue is the warning before the names of operations for which spec.Operation.MayIssueCredentials is true.
+const mayIssue = "credentials that these issue reach the agent, as no session can redact what it does not know: "
 
 // sorted is the operations of a connector by what they let a request do.
 type sorted struct {
@@ -102,6 +108,7 @@ type sorted struct {
 	methods   []string // of those
 	unbounded []string // hosts that are allowed with every path
 	packed    []string // whose responses are not searched for secrets
+	issuing   []string // whose responses may have secrets that the session does not know
 	upgrading []string
 }
 
@@ -122,6 +129,9 @@ func sortOperations(c *spec.Connector) (s sorted) {
 			}
 			if op.Packed {
 				s.packed = append(s.packed, op.Name)
+			}
+			if op.MayIssueCredentials() {
+				s.issuing = append(s.issuing, op.Name)
 			}
 			if op.Upgrade != "" {
 				s.upgrading = append(s.upgrading, op.Name)

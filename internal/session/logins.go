@@ -140,7 +140,7 @@ func (s *Session) noteRenewal(r audit.Row) {
 	_ = tallied{s.audit, &s.tally}.AppendSoon(context.Background(), r)
 }
 
-// warnLogin warns of a login whose token is not renewed. That it has ended is in the log too, even if nothing was asked.
+// warnLogin warns of a login whose token is not renewed. That it has ended is in the log too, if nothing was asked.
 func (s *Session) warnLogin(b vault.Binding, err error, asked bool) {
 	s.opts.Log.Warn("a token could not be renewed; requests that need it are refused when it has expired",
 		"binding", b.Name, "error", err, "to log in again", "aileron binding rebind "+b.Name)

@@ -40,10 +40,13 @@ func (s *setup) apply(ctx context.Context) error {
 		return err
 	}
 	if s.options.Launching {
-		return nil
+		return s.logIn(ctx)
 	}
 	image, err := s.makeImage(ctx)
 	if err != nil {
+		return err
+	}
+	if err := s.logIn(ctx); err != nil {
 		return err
 	}
 	return s.report(ctx, image)
@@ -51,7 +54,7 @@ func (s *setup) apply(ctx context.Context) error {
 
 // makeVault creates the vault if there is none.
 func (s *setup) makeVault(ctx context.Context) error {
-	if s.vault.Initialised() || len(s.bindings) == 0 {
+	if !s.needsVault() {
 		return nil
 	}
 	if s.keyring {
@@ -158,5 +161,5 @@ func (s *setup) made() []string {
 	for _, t := range s.bindings {
 		names = append(names, t.Name)
 	}
-	return names
+	return append(names, s.loggedIn...)
 }

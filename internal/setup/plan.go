@@ -39,10 +39,12 @@ type setup struct {
 	sources    []store.Source      // connectors to be installed
 	fresh      []*spec.Connector   // the same
 	bindings   []bindings.Target
-	passphrase []byte // of a new vault
-	keyring    bool   // a new vault's passphrase is made, and kept in the OS keyring
-	unattended *bool  // to be kept in config.toml; nil: nothing is
-	noImage    bool   // no engine responds, and a person goes on without
+	logins     []*spec.Connector // whose logins are made last
+	loggedIn   []string          // the bindings of those that were made
+	passphrase []byte            // of a new vault
+	keyring    bool              // a new vault's passphrase is made, and kept in the OS keyring
+	unattended *bool             // to be kept in config.toml; nil: nothing is
+	noImage    bool              // no engine responds, and a person goes on without
 }
 
 // errSkipped is returned for a secret that a person does not give.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ALRubinger/aileron/internal/bindings"
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -32,6 +33,8 @@ type Options struct {
 	Yes            bool // ask nothing
 	Launching      bool // a launch follows, which builds the image and needs no launch line
 	JSON           bool // print the result as JSON
+
+	Login bindings.Login // how logins are made
 
 	FindEngine func(ctx context.Context, kind string) (*sandbox.Engine, error)
 
@@ -85,6 +88,9 @@ func (o *Options) ask(ctx context.Context, u *unlock.Unlocker) (_ *setup, err er
 		return nil, err
 	}
 	if err := s.askGitHub(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.askLogins(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.askPassphrase(ctx); err != nil {
@@ -254,9 +260,14 @@ func (s *setup) askUnattended(ctx context.Context) error {
 	return err
 }
 
+// needsVault reports whether there is no vault yet, and something to be kept in one.
+func (s *setup) needsVault() bool {
+	return !s.vault.Initialised() && len(s.bindings)+len(s.logins) > 0
+}
+
 // askPassphrase finds out how a new vault is opened, if there is none.
 func (s *setup) askPassphrase(ctx context.Context) (err error) {
-	if s.vault.Initialised() || len(s.bindings) == 0 {
+	if !s.needsVault() {
 		return nil
 	}
 	u := s.u

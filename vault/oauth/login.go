@@ -163,7 +163,7 @@ func (l *attempt) isOurs(q url.Values) bool {
 	return len(q["state"]) == 1 && subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(l.state)) == 1
 }
 
-// refuse says once that an answer was refused, and the login goes on.
+// refuse calls Refused, once.
 func (l *attempt) refuse() {
 	l.refused.Do(func() {
 		if l.Refused != nil {

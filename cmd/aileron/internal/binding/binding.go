@@ -7,7 +7,6 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/bindings"
 	"github.com/ALRubinger/aileron/internal/failure"
-	"github.com/ALRubinger/aileron/proxy/upstream"
 )
 
 func New(a *cli.App) *cobra.Command {
@@ -44,13 +43,7 @@ func registerLogin(cmd *cobra.Command, a *cli.App, in *bindings.Login, up *cli.U
 // reachService adds the flags of how the service of a login is reached.
 func reachService(cmd *cobra.Command, a *cli.App, in *bindings.Login, up *cli.UpstreamOptions) {
 	up.Register(cmd)
-	in.Upstream = func() (upstream.Options, error) {
-		_, conf, err := a.Settings()
-		if err != nil {
-			return upstream.Options{}, err
-		}
-		return up.Upstream(conf)
-	}
+	in.Upstream = a.ReachServices(up)
 }
 
 // checkLogin returns an error unless the flags of a login can be right.

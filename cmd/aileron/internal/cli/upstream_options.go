@@ -135,3 +135,14 @@ func ReadBounded(path string, most int64) ([]byte, error) {
 	}
 	return data, err
 }
+
+// ReachServices returns how authorization servers are reached, under o and the configuration, when that is needed.
+func (a *App) ReachServices(o *UpstreamOptions) func() (upstream.Options, error) {
+	return func() (upstream.Options, error) {
+		_, conf, err := a.Settings()
+		if err != nil {
+			return upstream.Options{}, err
+		}
+		return o.Upstream(conf)
+	}
+}

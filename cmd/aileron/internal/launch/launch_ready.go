@@ -10,7 +10,6 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/setup"
 	"github.com/ALRubinger/aileron/internal/bindings"
 	"github.com/ALRubinger/aileron/internal/connectors"
-	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
@@ -104,6 +103,7 @@ func offer(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, agent agen
 		if yes {
 			s := setup.Options(a)
 			s.Agent, s.Engine, s.PassphraseFile, s.Launching = agent.Name, opts.Engine, opts.PassphraseFile, true
+			s.Login.Upstream = a.ReachServices(&opts.UpstreamOptions)
 			if err := s.Run(ctx, &a.Unlocker); err != nil {
 				return err
 			}
@@ -132,13 +132,7 @@ func offer(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, agent agen
 		}
 		b := bindings.Setup{Connectors: []string{string(c.FQN)}, Identity: "default"}
 		b.PassphraseFile = opts.PassphraseFile
-		b.Upstream = func() (upstream.Options, error) {
-			_, conf, err := a.Settings()
-			if err != nil {
-				return upstream.Options{}, err
-			}
-			return opts.Upstream(conf)
-		}
+		b.Upstream = a.ReachServices(&opts.UpstreamOptions)
 		if _, err := b.Bind(ctx, &a.Unlocker, binding.PrintName(a)); err != nil {
 			return err
 		}

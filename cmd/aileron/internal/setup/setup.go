@@ -16,7 +16,7 @@ import (
 )
 
 func New(a *cli.App) *cobra.Command {
-	opts, chosen := Options(a), project.Session{}
+	opts, chosen, up := Options(a), project.Session{}, cli.UpstreamOptions{}
 	cmd := &cobra.Command{
 		Use:   "setup [AGENT]",
 		Short: "Set up an agent: its key, the vault, its connectors and its image",
@@ -60,6 +60,8 @@ and the secrets come from files.`,
 	f.StringVar(&opts.Engine, "sandbox", "auto", "the engine that builds the image: "+
 		hint.Alternatives(append(sandbox.Kinds(), "off (no image)")))
 	cli.PassphraseFlag(cmd, &opts.PassphraseFile)
+	up.Register(cmd)
+	opts.Login.Upstream = a.ReachServices(&up)
 	return cmd
 }
 
