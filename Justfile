@@ -77,7 +77,7 @@ starts:
 kills:
     AILERON_AUDIT_KILLS=1000 scripts/gotest -count=1 -timeout 1h -run TestNoRequestIsSentWithoutAnIntent ./e2e/homes
 
-# kills four sessions over and over while they renew the tokens of four logins a thousand times
+# kills four sessions over and over while they renew the tokens of eight logins a thousand times
 renewals:
     AILERON_OAUTH_RENEWALS=1000 scripts/gotest -count=1 -timeout 1h -run TestRenewalsSurviveKills ./e2e/oauth
 

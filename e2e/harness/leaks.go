@@ -38,8 +38,17 @@ const Fragment = 16
 // encodings off and looks for every run of a secret, in the clear, in base64 at
 // each alignment, and in hexadecimal. The zero value finds nothing.
 type Leaks struct {
-	needles map[uint64][]needle
-	begin   [1 << 16]bool // by the first two bytes of a needle
+	needles map[uint64][]needle // by their first eight bytes
+	marks   []uint64            // a bit for each of those: most of what is searched needs no look into the map
+}
+
+// The marks are as many as fit into a processor's cache: a thousand logins have a million needles.
+const markBits = 23
+
+// mark returns the word and the bit of a needle that begins with key.
+func mark(key uint64) (word, bit uint64) {
+	hash := key * 0x9e3779b97f4a7c15 >> (64 - markBits)
+	return hash / 64, 1 << (hash % 64)
 }
 
 type needle struct {
@@ -59,27 +68,30 @@ func NewLeaks(secrets map[string]string) *Leaks {
 
 // Add adds a secret.
 func (x *Leaks) Add(name, s string) {
+	inHex, inBase64, inBase64URL := name+" in hex", name+" in base64", name+" in base64url"
+	urls := strings.NewReplacer("+", "-", "/", "_")
 	for i := 0; i+Fragment <= len(s); i++ {
 		w := s[i : i+Fragment]
 		x.add(name, w)
-		x.add(name+" in hex", hex.EncodeToString([]byte(w)))
+		x.add(inHex, hex.EncodeToString([]byte(w)))
 		// The characters that this run has for itself at every alignment.
 		for shift := range 3 {
 			bits := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("\x00", shift) + w))
 			from, to := []int{0, 2, 3}[shift], (shift+Fragment)*8/6
 			inner := bits[from:to]
-			x.add(name+" in base64", inner)
-			x.add(name+" in base64url", strings.NewReplacer("+", "-", "/", "_").Replace(inner))
+			x.add(inBase64, inner)
+			x.add(inBase64URL, urls.Replace(inner))
 		}
 	}
 }
 
 func (x *Leaks) add(of, text string) {
 	if x.needles == nil {
-		x.needles = map[uint64][]needle{}
+		x.needles, x.marks = map[uint64][]needle{}, make([]uint64, 1<<markBits/64)
 	}
 	key := binary.LittleEndian.Uint64([]byte(text))
-	x.begin[uint16(key)] = true
+	word, bit := mark(key)
+	x.marks[word] |= bit
 	if !slices.Contains(x.needles[key], needle{text, of}) {
 		x.needles[key] = append(x.needles[key], needle{text, of})
 	}
@@ -87,11 +99,15 @@ func (x *Leaks) add(of, text string) {
 
 // Scan names the secret that data contains as it is; "" if there is none.
 func (x *Leaks) Scan(data []byte) string {
+	if len(x.needles) == 0 {
+		return ""
+	}
 	for i := 0; i+8 <= len(data); i++ {
-		if !x.begin[binary.LittleEndian.Uint16(data[i:])] {
+		key := binary.LittleEndian.Uint64(data[i:])
+		if word, bit := mark(key); x.marks[word]&bit == 0 {
 			continue
 		}
-		for _, n := range x.needles[binary.LittleEndian.Uint64(data[i:])] {
+		for _, n := range x.needles[key] {
 			if bytes.HasPrefix(data[i:], []byte(n.text)) {
 				return n.of
 			}

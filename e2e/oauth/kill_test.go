@@ -36,11 +36,12 @@ type killed struct {
 	again   atomic.Int64 // logins, after a renewal that a kill interrupted
 }
 
-// Four processes renew the tokens of four logins, and are killed at random moments. A refresh token that is sent twice
-// would look stolen, and the server would end all that came of its login.
+// Four processes renew the tokens of eight logins, so that one is being renewed at most moments, and are killed at
+// random ones. A refresh token that is sent twice would look stolen, and the server would end all that came of its
+// login.
 func TestRenewalsSurviveKills(t *testing.T) {
 	t.Parallel()
-	services := []string{"mail", "notes", "chat", "files"}
+	services := []string{"mail", "notes", "chat", "files", "tasks", "photos", "maps", "music"}
 	k := &killed{person: newPerson(t, authserver.Options{Life: 2 * time.Second, Slow: inFlight}, "", services...),
 		binding: map[string]*sync.Mutex{}, done: make(chan struct{})}
 	for _, service := range services {
@@ -94,7 +95,7 @@ func (k *killed) work() {
 
 // use asks all services until the session is killed, or all is done; then it reports true.
 func (k *killed) use(s *session) bool {
-	tick := time.NewTicker(50 * time.Millisecond)
+	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for i := rand.IntN(len(k.services)); ; i++ {
 		select {
