@@ -234,8 +234,13 @@ type session struct {
 // serve starts a session.
 func (p *person) serve() *session {
 	p.t.Helper()
-	s := &session{p: p, cmd: p.command(append([]string{"proxy", "--json"}, p.Reach(p.services...)...)...),
-		ended: make(chan struct{})}
+	return p.serveAs(p.command(append([]string{"proxy", "--json"}, p.Reach(p.services...)...)...))
+}
+
+// serveAs starts the session that a command is.
+func (p *person) serveAs(cmd *exec.Cmd) *session {
+	p.t.Helper()
+	s := &session{p: p, cmd: cmd, ended: make(chan struct{})}
 	s.cmd.Stderr = &s.said
 	ready, err := harness.StartProxy(s.cmd)
 	if err != nil {
