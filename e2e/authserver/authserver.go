@@ -1,5 +1,5 @@
 // Package authserver starts e2e/oauthserver, a real authorization server with an API that takes its tokens, for a test.
-// [Start] starts it under the names [Accounts] and those of [API], to which [Server.Reach] leads aileron.
+// [Start] starts it under the names [Accounts], those of [API] and Google's, to which [Server.Reach] leads aileron.
 package authserver
 
 import (
@@ -31,8 +31,19 @@ import (
 // Accounts is the host of the authorization server.
 const Accounts = "accounts.example.com"
 
+// Google is a service: the server responds to what the connector google of the catalogue asks too.
+const Google = "gmail.googleapis.com"
+
+// googles are the hosts at which that connector's logins are made and renewed.
+var googles = []string{"accounts.google.com", "oauth2.googleapis.com"}
+
 // API returns the host of a service; all services are one, and take each other's tokens.
-func API(service string) string { return service + ".example.com" }
+func API(service string) string {
+	if service == Google {
+		return Google
+	}
+	return service + ".example.com"
+}
 
 // The clients that the server knows. The secret of a native one is distributed with it, as Google's are.
 const (
@@ -117,7 +128,8 @@ func (s *Server) makeCertificate(t testing.TB, cert, key string) {
 		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(48 * time.Hour), IsCA: true,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: Accounts},
-		NotBefore: root.NotBefore, NotAfter: root.NotAfter, DNSNames: []string{Accounts, "*.example.com"},
+		NotBefore: root.NotBefore, NotAfter: root.NotAfter,
+		DNSNames:    append([]string{Accounts, "*.example.com", Google}, googles...),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, KeyUsage: x509.KeyUsageDigitalSignature}
 	rootDER := must.Get(x509.CreateCertificate(rand.Reader, root, root, rootKey.Public(), rootKey))(t)
 	leafDER := must.Get(x509.CreateCertificate(rand.Reader, leaf, root, leafKey.Public(), rootKey))(t)
@@ -130,12 +142,16 @@ func (s *Server) makeCertificate(t testing.TB, cert, key string) {
 	s.pool.AddCert(must.Get(x509.ParseCertificate(rootDER))(t))
 }
 
-// Reach returns the flags with which aileron reaches the server: its root, and its address for Accounts and for
-// services.
+// Reach returns the flags with which aileron reaches the server: its root, and its address for where logins are made
+// and for services.
 func (s *Server) Reach(services ...string) []string {
-	flags := []string{"--upstream-ca", s.Roots, "--resolve", Accounts + ":443:" + s.Addr}
+	flags := []string{"--upstream-ca", s.Roots}
+	hosts := append([]string{Accounts}, googles...)
 	for _, service := range services {
-		flags = append(flags, "--resolve", API(service)+":443:"+s.Addr)
+		hosts = append(hosts, API(service))
+	}
+	for _, host := range hosts {
+		flags = append(flags, "--resolve", host+":443:"+s.Addr)
 	}
 	return flags
 }

@@ -59,8 +59,15 @@ func (s *server) me(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, answer)
 }
 
-// stream sends events until the client leaves. With echo=1 each has the access tokens that the login has used until
-// then, in this request or another one. A stream goes on when its token expires.
+// profile returns the login as Gmail does, with the token in the place of a number.
+func (s *server) profile(w http.ResponseWriter, r *http.Request) {
+	if login, token := s.bearer(w, r); login != "" {
+		writeJSON(w, map[string]string{"emailAddress": login, "historyId": token})
+	}
+}
+
+// stream sends events until the client leaves. With echo=1, and as an attachment of Gmail, each has the access tokens
+// that the login has used until then, in this request or another one. A stream goes on when its token expires.
 func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	login, _ := s.bearer(w, r)
 	if login == "" {
@@ -71,7 +78,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	defer tick.Stop()
 	for n := 1; ; n++ {
 		event := map[string]any{"n": n, "login": login}
-		if r.FormValue("echo") == "1" {
+		if r.FormValue("echo") == "1" || r.PathValue("message") != "" {
 			s.store.mu.Lock()
 			event["tokens"] = slices.Clone(s.store.used[login])
 			s.store.mu.Unlock()

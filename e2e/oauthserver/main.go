@@ -4,7 +4,8 @@
 //
 // It prints one line of JSON when it serves, {"address": "127.0.0.1:PORT", "admin": "http://127.0.0.1:PORT"}, and ends
 // when its standard input does. At address it speaks TLS and has /authorize, /token, /revoke, /device_authorization,
-// /device, /api/me and /api/stream. At admin are /admin/state, /admin/secrets, /admin/revoke and /admin/expire.
+// /device, /api/me, /api/stream and two of Gmail's paths. At admin are /admin/state, /admin/secrets, /admin/revoke and
+// /admin/expire.
 //
 // github.com/ory/fosite implements RFC 6749, RFC 7009 and RFC 7636. It enforces S256, rotates refresh tokens, and
 // revokes all that came of a login when one is used twice. The device grant (RFC 8628), which it does not have, and the

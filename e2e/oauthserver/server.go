@@ -53,12 +53,16 @@ func newServer(o options) (*server, error) {
 func (s *server) routes() http.Handler {
 	m := http.NewServeMux()
 	m.HandleFunc("/authorize", s.authorize)
+	m.HandleFunc("/o/oauth2/v2/auth", s.authorize) // as Google's is called
 	m.HandleFunc("POST /token", s.token)
 	m.HandleFunc("POST /revoke", s.revoke)
 	m.HandleFunc("POST /device_authorization", s.authorizeDevice)
 	m.HandleFunc("/device", s.device)
 	m.HandleFunc("GET /api/me", s.me)
 	m.HandleFunc("GET /api/stream", s.stream)
+	const gmail = "GET /gmail/v1/users/me/"
+	m.HandleFunc(gmail+"profile", s.profile)
+	m.HandleFunc(gmail+"messages/{message}/attachments/{id}", s.stream)
 	return m
 }
 

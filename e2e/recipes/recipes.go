@@ -117,6 +117,9 @@ func Services() Image { return onClients("services") }
 // matrix.
 func HAR() Image { return onClients("har") }
 
+// Google is an image of e2e/oauth: Google's library for Node on top of the clients of the matrix.
+func Google() Image { return onClients("google") }
+
 // onClients returns an image that is built on top of the clients of the matrix.
 func onClients(name string) Image {
 	from := Clients("image")
