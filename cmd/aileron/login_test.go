@@ -106,7 +106,8 @@ func TestSetupOffersLogins(t *testing.T) {
 		t.Errorf("something was bound: %s", list)
 	}
 	_, errs, code = m.converse([]string{"y", "machine", machineSecret}, setup...)
-	if code != 0 || !strings.Contains(errs, "bound "+machineBinding) || strings.Contains(errs, machineSecret) {
+	if code != 0 || !strings.Contains(errs, "bound "+machineBinding) || strings.Contains(errs, machineSecret) ||
+		!strings.Contains(errs, "publisher  unsigned: its publisher is not verified") {
 		t.Errorf("it ends with %d: %s", code, errs)
 	}
 	if b := m.describe(); b["client_id"] != "machine" || b["renewal"] != "automatic" || b["expires_at"] == nil {

@@ -142,6 +142,7 @@ var arrows = []arrow{
 	{"internal/bindings", "internal/unlock", "the vault, and who is asked for a secret"},
 	{"internal/bindings", "proxy/upstream", "reaches authorization servers as the plane reaches upstreams"},
 	{"internal/bindings", "spec", "which credential a connector needs"},
+	{"internal/bindings", "spec/signature", "who published what a person logs in for"},
 	{"internal/bindings", "spec/store", "which connectors are installed"},
 	{"internal/bindings", "vault", "keeps the bindings"},
 	{"internal/bindings", "vault/oauth", "logs in"},

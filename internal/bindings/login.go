@@ -9,12 +9,14 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/unlock"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/signature"
 	"github.com/ALRubinger/aileron/vault"
 	"github.com/ALRubinger/aileron/vault/oauth"
 )
@@ -56,7 +58,9 @@ func (l *Login) run(ctx context.Context, u *unlock.Unlocker, c *spec.Connector, 
 	}
 	defer client.Close()
 	in.server.Transport = client.Transport()
-	in.show()
+	if err := in.show(); err != nil {
+		return b, vault.Credential{}, err
+	}
 	var g oauth.Grant
 	err = u.Interruptible(ctx, func(ctx context.Context) error {
 		g, err = in.logIn(ctx)
@@ -170,13 +174,18 @@ func (in *login) chooseSecret(ctx context.Context, asked bool) error {
 }
 
 // show prints who asks for what, before a page of the service does.
-func (in *login) show() {
+func (in *login) show() error {
 	s, u := &in.server, in.u
+	installed, err := u.OpenStore()
+	if err != nil {
+		return err
+	}
 	whose := "yours"
 	if s.ClientID == in.connector.Credential().OAuth2.ClientID {
 		whose = "of the publisher, " + in.connector.FQN.Owner()
 	}
 	u.Infof("aileron: log in for %s", in.connector.FQN)
+	u.Infof("  publisher  %s", connectors.CheckInstalled(u.Dir, installed, signature.ClaimOf(in.connector)).Text())
 	u.Infof("  client     %s (%s)", s.ClientID, whose)
 	for _, scope := range s.Scopes {
 		u.Infof("  scope      %s", scope)
@@ -185,6 +194,7 @@ func (in *login) show() {
 		u.Infof("  page       %s", page)
 	}
 	u.Infof("  tokens     %s", s.TokenURL)
+	return nil
 }
 
 func (in *login) logIn(ctx context.Context) (oauth.Grant, error) {

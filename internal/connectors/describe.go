@@ -189,7 +189,7 @@ func place(op *spec.Operation, h spec.HostPattern) string {
 func printConnectorWide(out io.Writer, c *spec.Connector, by Publisher) {
 	fmt.Fprintf(out, "%s %s\n%s\n\n", c.FQN, c.Version, c.Hash)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "publisher\t%s\n", by.text())
+	fmt.Fprintf(w, "publisher\t%s\n", by.Text())
 	if key := by.firstKey(); key != "" {
 		fmt.Fprintf(w, "new key\t%s\n", key)
 	}

@@ -67,8 +67,8 @@ func (p Publisher) Why() string {
 	return failure.AsLine(p.Err.Error())
 }
 
-// text returns what is known of the publisher in one line.
-func (p Publisher) text() string {
+// Text returns what is known of the publisher in one line.
+func (p Publisher) Text() string {
 	authority := signature.AuthorityOf(p.Claim.FQN)
 	switch p.State() {
 	case signatureFailed:

@@ -65,7 +65,7 @@ func SummariseConnector(out io.Writer, c *spec.Connector, by Publisher, width in
 	}
 	if !IsOfCatalog(c) {
 		line("hash", c.Hash)
-		line("publisher", by.text())
+		line("publisher", by.Text())
 		line("new key", by.firstKey())
 	}
 	var hosts, sets []string

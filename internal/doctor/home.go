@@ -182,10 +182,10 @@ func (d *Doctor) checkVault(ctx context.Context) {
 	d.checkLogins(bindings)
 }
 
-// checkLogins warns of logins whose tokens are not renewed.
+// checkLogins warns of logins that have ended, and of those whose tokens expire and are not renewed.
 func (d *Doctor) checkLogins(bindings []vault.Binding) {
 	for _, b := range bindings {
-		if b.Login != "" && b.Renewal != oauth.Automatic && !b.Expires.IsZero() {
+		if b.Login != "" && (b.Renewal == oauth.LoginNeeded || b.Renewal != oauth.Automatic && !b.Expires.IsZero()) {
 			d.add(warning("login", "aileron binding rebind "+b.Name, "%s is %s", b.Name, oauth.Describe(b)))
 		}
 	}
