@@ -25,8 +25,9 @@ const (
 // e2e/oauth has a real authorization server, and the other ways to log in.
 type machines struct {
 	owner
-	refuses atomic.Bool // the client is not known any more
-	flags   []string    // that lead to the service
+	refuses    atomic.Bool  // the client is not known any more
+	authorised atomic.Int64 // requests with the token
+	flags      []string     // that lead to the service
 }
 
 func newMachines(t *testing.T) *machines {
@@ -37,6 +38,9 @@ func newMachines(t *testing.T) *machines {
 		case r.URL.Path != "/token" && m.refuses.Load():
 			w.WriteHeader(http.StatusUnauthorized)
 		case r.URL.Path != "/token":
+			if r.Header.Get("Authorization") == "Bearer token-of-the-machine" {
+				m.authorised.Add(1)
+			}
 			fmt.Fprint(w, `{"items":[]}`)
 		case m.refuses.Load() || r.FormValue("client_id") != "machine" || r.FormValue("client_secret") != machineSecret:
 			w.WriteHeader(http.StatusUnauthorized)
@@ -118,6 +122,30 @@ func TestSetupOffersLogins(t *testing.T) {
 	}
 }
 
+// A person who launches an agent logs in where the question stands, and the agent's requests have the token at once.
+func TestALaunchOffersLogins(t *testing.T) {
+	m := newMachines(t)
+	m.ok("setup", "claude", "--sandbox=off", "--yes", "--key-file", m.file("key", anthropicKey))
+	launch := append(append([]string{"launch", "--sandbox=off"}, m.flags...), m.agent())
+	shown, code := m.dialogue([]string{"y\n", "machine\n", machineSecret + "\n"}, launch...)
+	if code != 0 || !strings.Contains(shown, "github://acme/machine has no login; log in now? [y/N]") ||
+		!strings.Contains(shown, `{"items":[]}`) || strings.Contains(shown, machineSecret) {
+		t.Errorf("it ends with %d: %s", code, shown)
+	}
+	if n := m.authorised.Load(); n != 1 {
+		t.Errorf("the service got the token %d times", n)
+	}
+}
+
+// agent puts a program of the name claude onto the PATH that asks the service, and returns the name.
+func (m *machines) agent() string {
+	bin := m.t.TempDir()
+	text := []byte("#!/bin/sh\nexec curl -sS https://machine.example.com/items\n")
+	must.Do(m.t, os.WriteFile(filepath.Join(bin, "claude"), text, 0o700))
+	m.t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	return "claude"
+}
+
 // A login that has ended is named by everything that a person looks at, with the command that helps.
 func TestAnEndedLoginIsNamedEverywhere(t *testing.T) {
 	m := newMachines(t)
@@ -129,11 +157,7 @@ func TestAnEndedLoginIsNamedEverywhere(t *testing.T) {
 		}
 	}
 	m.refuses.Store(true)
-	bin := t.TempDir() // the agent on the host
-	agent := []byte("#!/bin/sh\nexec curl -sS https://machine.example.com/items\n")
-	must.Do(t, os.WriteFile(filepath.Join(bin, "claude"), agent, 0o700))
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	launch := append(append([]string{"launch", "--sandbox=off"}, m.flags...), "claude")
+	launch := append(append([]string{"launch", "--sandbox=off"}, m.flags...), m.agent())
 	const rebind = "aileron binding rebind " + machineBinding
 	for _, want := range []string{"its token could not be renewed; log in again: " + rebind,
 		"the login of github://acme/machine has ended, so its operations will be refused; log in again with: " + rebind} {
