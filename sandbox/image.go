@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"strings"
 
@@ -37,11 +38,56 @@ type Image struct {
 	Dockerfile []byte
 	Base       *Image // made first; its name is the build argument BASE
 	Help       string // the hint of the error of a build that fails; "" is none
+	// Build is what it is built of besides, for one of [BuiltImage].
+	Build Build
+	// tier is that of an image that a devcontainer composes; "" is base, or byo without a recipe.
+	tier string
 
 	// id is what Ref stood for when it was looked up; "" before. A tag may be
 	// another image's a moment later, so what was looked into and what runs are
 	// both named by it.
 	id string
+}
+
+// Build is what an image is built of besides its Dockerfile and its base.
+type Build struct {
+	Context []engine.ContextFile
+	Args    map[string]string
+	Target  string
+	Digest  string // of these and of the Dockerfile
+}
+
+// The tiers of images, as AILERON_SANDBOX_TIER has them.
+const (
+	tierBase, tierBYO = "base", "byo"
+	tierDevcontainer  = "devcontainer"
+)
+
+// Tier returns what composes the image: base is aileron, devcontainer a project's devcontainer.json, and byo is an
+// image that is used as it is.
+func (i Image) Tier() string {
+	switch {
+	case i.tier != "":
+		return i.tier
+	case i.Dockerfile == nil:
+		return tierBYO
+	}
+	return tierBase
+}
+
+// ProjectImage returns an image that a project's devcontainer.json names.
+func ProjectImage(ref string) Image { return Image{Ref: ref, tier: tierDevcontainer} }
+
+// BuiltImage returns an image of a project's devcontainer.json, whose base is nil unless its Dockerfile has the build
+// argument BASE. Nothing is built yet. What [CustomImage] says of a Dockerfile is so for this one, too.
+func BuiltImage(file []byte, build Build, base *Image) Image {
+	below := ""
+	if base != nil {
+		below = base.Ref
+	}
+	return Image{Ref: "localhost/aileron/devcontainer:" + digest([]byte(below), []byte(build.Digest)), Dockerfile: file,
+		Base: base, Build: build, tier: tierDevcontainer,
+		Help: "correct the Dockerfile of the devcontainer, or start without it: --devcontainer=off"}
 }
 
 // ID returns the identifier of the image's content, sha256:…, or "" for an image that was not looked up.
@@ -89,7 +135,9 @@ func digest(parts ...[]byte) string {
 // name.
 func (e *Engine) EnsureImage(ctx context.Context, img Image, policy string, progress io.Writer) (_ Image, err error) {
 	defer e.Explain(&err)
-	found, _, err := e.pin(ctx, Image{Ref: img.Ref, Dockerfile: img.Dockerfile, Base: img.Base})
+	unknown := img
+	unknown.id = ""
+	found, _, err := e.pin(ctx, unknown)
 	here := err == nil
 	switch {
 	case !here && !engine.IsNotFound(err):
@@ -97,13 +145,16 @@ func (e *Engine) EnsureImage(ctx context.Context, img Image, policy string, prog
 	case here && (policy != "always" || img.Dockerfile == nil):
 		return found, nil
 	case img.Dockerfile == nil:
-		return img, fmt.Errorf("find the image %s: it is not on this host; pull or build it first with %s",
-			img.Ref, e.Kind())
+		return img, hint.New(fmt.Errorf("find the image %s: it is not on this host; pull or build it first with %s",
+			img.Ref, e.Kind()), "%s pull %s", e.Kind(), img.Ref)
 	case policy == "never":
 		return img, fmt.Errorf("find the image %s: it is not built yet, and --sandbox-build=never forbids building it",
 			img.Ref)
 	}
-	args := map[string]string{}
+	args := maps.Clone(img.Build.Args)
+	if args == nil {
+		args = map[string]string{}
+	}
 	if img.Base != nil {
 		base, err := e.EnsureImage(ctx, *img.Base, policy, progress)
 		if err != nil {
@@ -127,7 +178,8 @@ func (e *Engine) EnsureImage(ctx context.Context, img Image, policy string, prog
 // method BuildEnded.
 func (e *Engine) build(ctx context.Context, img Image, args map[string]string, progress io.Writer) error {
 	fmt.Fprintf(progress, "aileron: building %s with %s (once)\n", img.Ref, e.Kind())
-	err := e.Build(ctx, img.Ref, img.Dockerfile, args, map[string]string{"aileron.image": "1"}, progress)
+	recipe := engine.Recipe{Dockerfile: img.Dockerfile, Context: img.Build.Context, Args: args, Target: img.Build.Target}
+	err := e.Build(ctx, img.Ref, recipe, map[string]string{"aileron.image": "1"}, progress)
 	if p, ok := progress.(interface{ BuildEnded(err error) }); ok {
 		p.BuildEnded(err)
 	}

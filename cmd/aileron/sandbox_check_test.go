@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	sandboxcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/sandbox"
+	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
@@ -38,7 +38,7 @@ func TestSandboxCheckReportsWhatAnImageLacks(t *testing.T) {
 		}
 	}
 	out, _, code := c.run("sandbox", "check", "--sandbox=podman", "--dir", t.TempDir(), "--agent=no-such-agent", "--json")
-	if r := decode[sandboxcmd.SandboxReport](t, out); code != 1 || len(r.Missing) != 1 || !strings.Contains(r.Support,
+	if r := decode[launch.ImageReport](t, out); code != 1 || len(r.Missing) != 1 || !strings.Contains(r.Support,
 		"no-such-agent") {
 		t.Errorf("it ends with %d: %+v", code, r)
 	}

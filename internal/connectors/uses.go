@@ -29,6 +29,23 @@ func IsModel(c *spec.Connector, agent agents.Agent) bool {
 	})
 }
 
+// ModelAdvice returns a warning about an agent without a connector for its model provider among those in force: its
+// requests would be denied. It is "" where there is one. by is what narrowed the session to those.
+func ModelAdvice(agent agents.Agent, inForce []*spec.Connector, installed func() []*spec.Connector, by string) string {
+	of := func(c *spec.Connector) bool { return IsModel(c, agent) }
+	if slices.ContainsFunc(inForce, of) {
+		return ""
+	}
+	all := installed()
+	at := slices.IndexFunc(all, of)
+	if at < 0 {
+		return fmt.Sprintf("no connector for a model provider of %[1]s (%[2]s) is installed; set it up with: aileron setup "+
+			"%[1]s", agent.Name, strings.Join(agent.Connectors, ", "))
+	}
+	return fmt.Sprintf("%s leaves out the connector for %s's model provider, and its requests will be denied; add %s",
+		by, agent.Name, all[at].FQN)
+}
+
 // ToMatch returns the installed connectors, or those with the names of among: installed, else of the
 // catalogue.
 func ToMatch(d *home.Dir, among []string) ([]*spec.Connector, error) {

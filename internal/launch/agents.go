@@ -1,15 +1,46 @@
 package launch
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 )
 
 // AgentNeeds returns the further commands that an agent's image must have, and the shell in which its tools run.
 func AgentNeeds(agent agents.Agent) []string { return append(slices.Clone(agent.Commands[1:]), "sh") }
+
+// ImageFor returns the image of an agent by name, and the agent; aileron's base image for "".
+func ImageFor(name string) (sandbox.Image, agents.Agent, error) {
+	if name == "" {
+		return sandbox.BaseImage(), agents.Agent{}, nil
+	}
+	agent, ok := agents.Find(name)
+	if !ok {
+		return sandbox.Image{}, agent, NoAgent(name)
+	}
+	return sandbox.AgentImage(agent.Name, agent.Recipe), agent, nil
+}
+
+// SwitchOn returns the arguments of an agent that is told not to ask, and adds the variables that go with them. It
+// prints which switch that is, and reports false for arguments with which there is none.
+func SwitchOn(agent *agents.Agent, args []string, infof func(format string, args ...any)) ([]string, bool) {
+	with, ok := agent.Unattended.In(args)
+	if !ok {
+		infof("aileron: unattended: %s %.40q has no switch for that, and asks as it is configured", agent.Name, args[0])
+		return args, false
+	}
+	if agent.Env == nil {
+		agent.Env = map[string]string{}
+	}
+	maps.Copy(agent.Env, agent.Unattended.Env)
+	infof("aileron: unattended: %s uses its tools without asking (%s); --unattended=false lets it ask", agent.Name,
+		agent.Unattended.Arg)
+	return with, true
+}
 
 // NoAgent returns the error about a name that is not an agent's.
 func NoAgent(name string) error {

@@ -104,7 +104,7 @@ func (m *mediation) environment(s *session.Session, runtime string, image sandbo
 		state = "1"
 	}
 	env := []string{"AILERON_SESSION_ID=" + s.ID(), "AILERON_UNATTENDED=" + state,
-		"AILERON_SANDBOX_TIER=" + Tier(image), "AILERON_SANDBOX_RUNTIME=" + runtime, "AILERON_SANDBOX_IMAGE=" + image.Ref}
+		"AILERON_SANDBOX_TIER=" + image.Tier(), "AILERON_SANDBOX_RUNTIME=" + runtime, "AILERON_SANDBOX_IMAGE=" + image.Ref}
 	if m.kind == unmediated {
 		return env
 	}
@@ -120,14 +120,6 @@ func (m *mediation) clients() trust.Environment {
 		Proxy: m.proxyURL, NoProxy: []string{"localhost", "127.0.0.1", "::1", m.apiHost},
 		CA: trust.CAFile, Bundle: trust.BundleFile, JavaStore: trust.JavaStoreFile,
 	}
-}
-
-// Tier returns the value of AILERON_SANDBOX_TIER: base for an image of aileron's own, byo for the user's.
-func Tier(image sandbox.Image) string {
-	if image.Dockerfile == nil {
-		return "byo"
-	}
-	return "base"
 }
 
 // CanTrust returns an error unless an image can be made to trust a session: a [*trust.Error] if the image prevents it,

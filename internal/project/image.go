@@ -37,29 +37,47 @@ func (o *Custom) Asked() bool {
 	return len(o.Packages) > 0 || o.Dockerfile != "" && o.Dockerfile != "off"
 }
 
-// ImageOf returns the image that the flags select: one of the user's, or aileron's own with what is added to it.
+// ImageOf returns the image that the flags select: one of the user's, that of the project's devcontainer, or aileron's
+// own with what is added to it. A person has agreed to what is built.
 func (a *Asker) ImageOf(opts *Sandbox, own sandbox.Image, packages []string) (sandbox.Image, error) {
-	o := opts.Custom
-	if opts.Image != "" {
-		return sandbox.CustomImage(sandbox.Image{Ref: opts.Image}, o.Packages, nil)
-	}
-	home, err := a.Home()
-	if err != nil {
-		return own, err
-	}
-	dir, _, err := launch.Project(opts.Dir, home)
-	if err != nil {
-		return own, err
-	}
-	path, data, err := o.Read(dir)
-	if err != nil {
-		return own, err
-	}
-	image, err := sandbox.CustomImage(own, slices.Concat(packages, o.Packages), data)
+	image, path, data, err := a.imageOf(opts, own, packages)
 	if err != nil || data == nil {
 		return image, err
 	}
-	return image, a.Consent(home, path, data, o.Yes)
+	home, err := a.Home()
+	if err != nil {
+		return image, err
+	}
+	return image, a.Consent(home, path, data, opts.Custom.Yes)
+}
+
+// imageOf is [Asker.ImageOf] before the question: data are the bytes of the Dockerfile in path to which a person has to
+// agree, nil for none.
+func (a *Asker) imageOf(opts *Sandbox, own sandbox.Image, packages []string) (
+	image sandbox.Image, path string, data []byte, err error,
+) {
+	o := opts.Custom
+	if opts.Image != "" {
+		image, err = sandbox.CustomImage(sandbox.Image{Ref: opts.Image}, o.Packages, nil)
+		return image, "", nil, err
+	}
+	if plan := opts.Devcontainer.Plan; plan != nil {
+		image, err = devcontainerImage(plan, own, slices.Concat(packages, o.Packages), o.Packages)
+		return image, "", nil, err
+	}
+	home, err := a.Home()
+	if err != nil {
+		return own, "", nil, err
+	}
+	dir, _, err := launch.Project(opts.Dir, home)
+	if err != nil {
+		return own, "", nil, err
+	}
+	if path, data, err = o.Read(dir); err != nil {
+		return own, "", nil, err
+	}
+	image, err = sandbox.CustomImage(own, slices.Concat(packages, o.Packages), data)
+	return image, path, data, err
 }
 
 // Read returns the Dockerfile, or nil if there is none. What is read here is what is asked about and built.

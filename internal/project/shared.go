@@ -22,9 +22,11 @@ type Sandbox struct {
 	ReadOnly bool   // the root file system is read-only
 	Protect  bool   // so are the project's files that the host would run
 	Custom   Custom
-	Mounts   []string // SRC[:DST][:ro]
-	Env      []string // K=V
-	Ports    []string // [HOST:]PORT
+	// Devcontainer is that of the project.
+	Devcontainer Devcontainer
+	Mounts       []string // SRC[:DST][:ro]
+	Env          []string // K=V
+	Ports        []string // [HOST:]PORT
 
 	Shared *Shared // the last three, and those of the project's file; nil: not parsed yet
 }

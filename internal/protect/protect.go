@@ -27,6 +27,14 @@ func SecretVariables() []string {
 	return []string{"AILERON_VAULT_PASSPHRASE", "AILERON_VAULT_NEW_PASSPHRASE"}
 }
 
+// WithoutSecrets returns an environment without the variables that hold a secret.
+func WithoutSecrets(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(SecretVariables(), name)
+	})
+}
+
 // ProtectProcess keeps the secrets of this process from other processes of the same user, above all from those that
 // aileron starts. It must be called first in main. The process is made undumpable: only a process with CAP_SYS_PTRACE
 // can read its environment and memory, attach to it or take its descriptors, and no core file of it is written. The

@@ -136,7 +136,10 @@ func (r *contextReader) entry(name string, below []string) error {
 	if ignored && (!info.IsDir() || !slices.ContainsFunc(r.ignored, func(i ignore) bool { return i.not })) {
 		return nil
 	}
-	f := File{Path: name, Mode: info.Mode()}
+	f := File{Path: name, Mode: info.Mode().Type() | 0o644} // as git keeps it: a umask changes nothing
+	if info.IsDir() || info.Mode()&0o100 != 0 {
+		f.Mode |= 0o111
+	}
 	switch {
 	case info.IsDir():
 		if !ignored {

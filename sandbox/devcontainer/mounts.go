@@ -195,6 +195,7 @@ func (c *composer) useWorkspaceMount(text string) {
 	rel, _ := c.inProject(m.Source)
 	if rel != "." {
 		c.plan.Workspace.Source = rel
+		c.refuse(property, "it is a part of the project", "mount the whole project, and begin in the part: workspaceFolder")
 	}
 	if m.ReadOnly {
 		c.refuse(property, "the project is writable in a sandbox", "remove readonly")

@@ -142,6 +142,13 @@ func newPlan(file string) *Plan {
 		Mounts: []Mount{}, Ports: []int{}, Commands: []Command{}, Warnings: []Note{}, Refusals: []Note{}}
 }
 
+// None returns the plan of the project in dir without a configuration.
+func None(dir, tier string) *Plan {
+	p := newPlan("")
+	p.Tier, p.Workspace = tier, Workspace{Folder: dir, Mount: dir}
+	return p
+}
+
 // local notes that the file names a variable of this host.
 func (p *Plan) local(name, value string) {
 	v := Variable{name, value}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,18 +66,32 @@ func (e *Engine) Import(ctx context.Context, ref string, files io.Reader) error 
 	return new(buildOutput).read(output, io.Discard)
 }
 
-// Build builds an image from a Dockerfile. The build's output goes to progress,
-// as it arrives. A build that fails, or that ctx ends, leaves nothing that it made.
-// One that fails because an image was removed meanwhile is tried again.
-func (e *Engine) Build(
-	ctx context.Context, ref string, dockerfile []byte, args, labels map[string]string, progress io.Writer,
-) error {
-	archive, err := buildContext(dockerfile)
+// Recipe is what an image is built of.
+type Recipe struct {
+	Dockerfile []byte
+	Context    []ContextFile // that it copies
+	Args       map[string]string
+	Target     string // the stage that is the image; "" is the last one
+}
+
+// ContextFile is a file, a directory or a link of a build's context.
+type ContextFile struct {
+	Path string // relative to the context
+	Mode fs.FileMode
+	Link string
+	Data []byte
+}
+
+// Build builds an image. The build's output goes to progress, as it arrives. A
+// build that fails, or that ctx ends, leaves nothing that it made. One that fails
+// because an image was removed meanwhile is tried again.
+func (e *Engine) Build(ctx context.Context, ref string, r Recipe, labels map[string]string, progress io.Writer) error {
+	archive, err := buildContext(r)
 	if err != nil {
 		return fmt.Errorf("build %s: %w", ref, err)
 	}
 	values := map[string]*string{}
-	for name, value := range args {
+	for name, value := range r.Args {
 		values[name] = &value
 	}
 	live, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -88,7 +103,7 @@ func (e *Engine) Build(
 		cancel()
 	})
 	opts := build.ImageBuildOptions{
-		Tags: []string{ref}, Dockerfile: "Dockerfile", BuildArgs: values, Remove: true, ForceRemove: true,
+		Tags: []string{ref}, Dockerfile: recipeName, BuildArgs: values, Remove: true, ForceRemove: true, Target: r.Target,
 		NetworkMode: "host", // engines without a bridge of their own build too
 		Labels:      labels,
 	}
@@ -135,14 +150,29 @@ func (e *Engine) build(
 	return output.read(res.Body, progress)
 }
 
-func buildContext(dockerfile []byte) ([]byte, error) {
+// recipeName is the Dockerfile in a context: no file that it copies has its name.
+const recipeName = ".aileron.Dockerfile"
+
+// buildContext returns the archive of a build. Its times are the same each time, so that an engine finds the step that
+// copied the same files.
+func buildContext(r Recipe) ([]byte, error) {
 	var archive bytes.Buffer
 	tw := tar.NewWriter(&archive)
-	if err := tw.WriteHeader(&tar.Header{Name: "Dockerfile", Mode: 0o644, Size: int64(len(dockerfile))}); err != nil {
-		return nil, err
-	}
-	if _, err := tw.Write(dockerfile); err != nil {
-		return nil, err
+	recipe := ContextFile{Path: recipeName, Mode: 0o644, Data: r.Dockerfile}
+	for _, f := range append(slices.Clone(r.Context), recipe) { // the last one of a name counts
+		h := &tar.Header{Name: f.Path, Typeflag: tar.TypeReg, Mode: int64(f.Mode.Perm()), Size: int64(len(f.Data))}
+		switch {
+		case f.Mode.IsDir():
+			h.Name, h.Typeflag = f.Path+"/", tar.TypeDir
+		case f.Mode&fs.ModeSymlink != 0:
+			h.Typeflag, h.Linkname = tar.TypeSymlink, f.Link
+		}
+		if err := tw.WriteHeader(h); err != nil {
+			return nil, err
+		}
+		if _, err := tw.Write(f.Data); err != nil {
+			return nil, err
+		}
 	}
 	if err := tw.Close(); err != nil {
 		return nil, err

@@ -92,7 +92,7 @@ func TestABuildBesideARemovalIsTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := &builder{t: t, failures: c.failures}
 			var shown strings.Builder
-			err := b.engine().Build(t.Context(), "x", []byte("FROM x\nRUN y\n"), nil, nil, &shown)
+			err := b.engine().Build(t.Context(), "x", Recipe{Dockerfile: []byte("FROM x\nRUN y\n")}, nil, &shown)
 			if got := fmt.Sprint(err); got != c.err && (err != nil || c.err != "") {
 				t.Errorf("it ends with %v, want %q", err, c.err)
 			}

@@ -70,6 +70,12 @@ func (o *SandboxOptions) RegisterEngine(cmd *cobra.Command, sandboxes string) {
 	cmd.Flags().StringVar(&o.Engine, "sandbox", "auto", "the engine that runs the sandbox: "+sandboxes)
 }
 
+// RegisterDevcontainer adds the flag of which devcontainer of the project is used.
+func (o *SandboxOptions) RegisterDevcontainer(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.Devcontainer.Name, "devcontainer", "",
+		"use this devcontainer of the project, .devcontainer/NAME/devcontainer.json, or none: off")
+}
+
 func (o *SandboxOptions) RegisterDir(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.Dir, "dir", "",
 		"project directory, at its own path and at "+sandbox.Workspace+" in the sandbox (default: the current one)")

@@ -4,9 +4,6 @@ package launch
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -97,7 +94,7 @@ func launchAgent(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, name
 		return err
 	}
 	if unattended {
-		args, unattended = switchOn(a, &agent, args)
+		args, unattended = launch.SwitchOn(&agent, args, a.Infof)
 	}
 	command := append(append([]string{agent.Commands[0]}, agent.Args...), args...)
 	var env []string
@@ -141,23 +138,6 @@ func isUnattended(a *cli.App, opts *cli.SandboxOptions) (bool, error) {
 	return true, nil
 }
 
-// switchOn returns the arguments of an agent that is told not to ask, and adds the variables that go with them. It
-// prints which switch that is, and reports false for arguments with which there is none.
-func switchOn(a *cli.App, agent *agents.Agent, args []string) ([]string, bool) {
-	with, ok := agent.Unattended.In(args)
-	if !ok {
-		a.Infof("aileron: unattended: %s %.40q has no switch for that, and asks as it is configured", agent.Name, args[0])
-		return args, false
-	}
-	if agent.Env == nil {
-		agent.Env = map[string]string{}
-	}
-	maps.Copy(agent.Env, agent.Unattended.Env)
-	a.Infof("aileron: unattended: %s uses its tools without asking (%s); --unattended=false lets it ask", agent.Name,
-		agent.Unattended.Arg)
-	return with, true
-}
-
 // Keeps reports whether the state of an agent is kept: by the flag, or by config.toml.
 func Keeps(a *cli.App, opts *cli.SandboxOptions) (bool, error) {
 	if opts.KeepGiven {
@@ -170,21 +150,12 @@ func Keeps(a *cli.App, opts *cli.SandboxOptions) (bool, error) {
 // AdviseModel warns about an agent without a connector for its model provider: its requests would be denied.
 // inForce are the connectors of the session, to which flags or the project's file may have narrowed it.
 func AdviseModel(a *cli.App, agent agents.Agent, inForce []*spec.Connector, opts *cli.SessionOptions) {
-	of := func(c *spec.Connector) bool { return connectors.IsModel(c, agent) }
-	if slices.ContainsFunc(inForce, of) {
-		return
-	}
-	installed := currentConnectors(a)
-	at := slices.IndexFunc(installed, of)
-	if at < 0 {
-		a.Infof("aileron: no connector for a model provider of %[1]s (%[2]s) is installed; "+
-			"set it up with: aileron setup %[1]s", agent.Name, strings.Join(agent.Connectors, ", "))
-		return
-	}
 	by := "--connector"
 	if len(opts.Connectors) == 0 && opts.Project.File != nil {
 		by = "connectors in " + opts.Project.File.Path
 	}
-	a.Infof("aileron: %s leaves out the connector for %s's model provider, and its requests will be denied; add %s",
-		by, agent.Name, installed[at].FQN)
+	installed := func() []*spec.Connector { return currentConnectors(a) }
+	if text := connectors.ModelAdvice(agent, inForce, installed, by); text != "" {
+		a.Infof("aileron: %s", text)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"strings"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/config"
@@ -46,7 +45,7 @@ func Launcher(a *cli.App, opts *cli.SessionOptions) (*launch.Launcher, error) {
 		},
 		Stdin: a.Stdin, Stdout: a.Child.Stdout, Stderr: a.Child.Stderr, Terminal: a.ChildTerminal(),
 		Detached: terminal,
-		Environ:  without(os.Environ(), protect.SecretVariables()...),
+		Environ:  protect.WithoutSecrets(os.Environ()),
 		Start:    func(cmd *exec.Cmd) error { return a.Protected.Start(cmd) }, WithoutReaper: a.Protected == nil,
 		Ended: ended, Progress: a.NewBuildProgress(), Infof: a.Infof, Report: func(err error) { printError(a, err) },
 		Log: a.Logger(),
@@ -92,21 +91,6 @@ func openSession(
 
 // printError prints an error that does not decide the exit code.
 func printError(a *cli.App, err error) { _ = a.ExitCode(err) }
-
-// without returns env without the variables that are named.
-func without(env []string, names ...string) []string {
-	var kept []string
-	for _, entry := range env {
-		named := false
-		for _, name := range names {
-			named = named || strings.HasPrefix(entry, name+"=")
-		}
-		if !named {
-			kept = append(kept, entry)
-		}
-	}
-	return kept
-}
 
 // RunSandboxed runs a command in a sandbox with a session of its own. The flags complete s.
 func RunSandboxed(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, s launch.Sandbox) error {

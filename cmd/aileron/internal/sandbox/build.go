@@ -8,10 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/sandbox"
-	"github.com/ALRubinger/aileron/sandbox/agents"
 )
 
 type sandboxBuildOptions struct {
@@ -56,13 +55,9 @@ func (o *sandboxBuildOptions) run(ctx context.Context, a *cli.App) error {
 	if file := o.Project.File; file != nil {
 		o.agent = cmp.Or(o.agent, file.Agent)
 	}
-	image := sandbox.BaseImage()
-	if o.agent != "" {
-		found, ok := agents.Find(o.agent)
-		if !ok {
-			return failure.Usagef("there is no agent %q; known: %s", o.agent, hint.Listed(agents.Names()))
-		}
-		image = sandbox.AgentImage(found.Name, found.Recipe)
+	image, _, err := launch.ImageFor(o.agent)
+	if err != nil {
+		return err
 	}
 	_, conf, err := a.Settings()
 	if err != nil {

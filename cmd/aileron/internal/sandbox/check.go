@@ -1,11 +1,8 @@
 package sandbox
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +11,6 @@ import (
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
-	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 )
@@ -60,16 +56,6 @@ count as they do for launch. The exit code is 1 if something is missing.`,
 	return cmd
 }
 
-// SandboxReport is what sandbox check prints.
-type SandboxReport struct {
-	Tier    string   `json:"tier"`
-	Runtime string   `json:"runtime"`
-	Image   string   `json:"image"`
-	Command string   `json:"command"`
-	Missing []string `json:"missing"`
-	Support string   `json:"support"`
-}
-
 func (o *sandboxCheckOptions) run(ctx context.Context, a *cli.App) error {
 	image, command, needs := sandbox.BaseImage(), o.agent, []string(nil)
 	if agent, ok := agents.Find(o.agent); ok {
@@ -83,10 +69,6 @@ func (o *sandboxCheckOptions) run(ctx context.Context, a *cli.App) error {
 	if image, err = a.ImageOf(&o.Sandbox, image, conf.Sandbox.Packages); err != nil {
 		return err
 	}
-	dir, mask, err := launch.Project(o.Dir, home)
-	if err != nil {
-		return err
-	}
 	engine, err := a.FindEngine(ctx, o.Engine)
 	if err != nil {
 		return err
@@ -95,27 +77,12 @@ func (o *sandboxCheckOptions) run(ctx context.Context, a *cli.App) error {
 	if image, err = engine.EnsureImage(ctx, image, o.Build, a.NewBuildProgress()); err != nil {
 		return err
 	}
-	var untrusted *trust.Error
-	if err := launch.CanTrust(ctx, engine, image, a.Logger()); err != nil && !errors.As(err, &untrusted) {
-		return err
-	}
-	found, err := engine.Check(ctx, sandbox.Spec{Image: image, Command: []string{command}, Needs: needs, Dir: dir,
-		Mask: mask})
+	r, err := launch.CheckImage(ctx, engine, image, launch.Checked{Home: home, Dir: o.Dir, Command: command, Needs: needs,
+		Log: a.Logger()})
 	if err != nil {
 		return err
 	}
-	if untrusted != nil {
-		found.Missing = append(found.Missing,
-			fmt.Sprintf("a store that roots can be added to (%s: %v)", untrusted.File, untrusted.Cause))
-	}
-	r := SandboxReport{
-		Tier: launch.Tier(image), Runtime: engine.Describe(), Image: image.Ref,
-		Command: cmp.Or(found.Command, command), Missing: append([]string{}, found.Missing...), Support: "ok",
-	}
-	if len(r.Missing) > 0 {
-		r.Support = "missing " + strings.Join(r.Missing, "; ")
-	}
-	if err := r.print(a); err != nil {
+	if err := printReport(a, r); err != nil {
 		return err
 	}
 	if len(r.Missing) > 0 {
@@ -124,7 +91,7 @@ func (o *sandboxCheckOptions) run(ctx context.Context, a *cli.App) error {
 	return nil
 }
 
-func (r SandboxReport) print(a *cli.App) error {
+func printReport(a *cli.App, r launch.ImageReport) error {
 	if a.JSON {
 		return a.PrintJSON(r)
 	}

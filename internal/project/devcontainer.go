@@ -1,0 +1,174 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/devcontainer"
+	"github.com/ALRubinger/aileron/sandbox/engine"
+)
+
+// Devcontainer is which devcontainer of the project a command uses.
+type Devcontainer struct {
+	Name string // of the flag: "" is the one that comes first, off is none
+	// HostCommands allows its initializeCommand, which runs on this host. A person has to agree to it besides.
+	HostCommands bool
+
+	Plan *devcontainer.Plan // nil: none is in force
+}
+
+// WithoutDevcontainer is the name with which a command starts without a devcontainer.
+const WithoutDevcontainer = "off"
+
+// PlanOf returns what the image of a sandbox is composed of, for people: own is aileron's image, on which the packages
+// and the Dockerfile of flags and of the project's file go. Nothing is asked, built or put in force, and no value of a
+// variable of this host is in it.
+func (a *Asker) PlanOf(u *Use, s *Sandbox, own sandbox.Image, packages []string) (*devcontainer.Plan, error) {
+	home, err := a.Home()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := projectDir(s, home)
+	if err != nil {
+		return nil, err
+	}
+	_, used, err := a.readProject(u, s)
+	if err == nil && used != "" {
+		err = u.useImage(s, dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	plan, err := a.readDevcontainer(u, s, dir)
+	if err != nil {
+		return nil, err
+	}
+	s.Devcontainer.Plan = plan
+	image, _, _, err := a.imageOf(s, own, packages)
+	if err != nil {
+		return nil, err
+	}
+	shown := devcontainer.None(dir, image.Tier())
+	if plan != nil {
+		if shown, err = composeDevcontainer(dir, plan.File, true); err != nil {
+			return nil, err
+		}
+		shown.Digest, shown.Warnings, shown.Refusals = plan.Digest, plan.Warnings, plan.Refusals
+	}
+	shown.Image = image.Ref
+	return shown, nil
+}
+
+// readDevcontainer returns the plan of the project's devcontainer, or nil if there is none, or something that a person
+// has chosen precedes it. The latter is printed.
+func (a *Asker) readDevcontainer(u *Use, s *Sandbox, dir string) (*devcontainer.Plan, error) {
+	o := &s.Devcontainer
+	if o.Name == WithoutDevcontainer || o.Name == "" && u.Ignore {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	found, err := devcontainer.Find(root)
+	if err != nil {
+		return nil, err
+	}
+	before := s.beforeDevcontainer(dir)
+	switch {
+	case o.Name == "" && (before == "" || len(found) == 0):
+	case o.Name == "":
+		a.Infof("aileron: %s takes precedence over %s", before, found[0])
+		return nil, nil //nolint:nilnil // as above
+	case s.Image != "":
+		return nil, failure.Usagef("--image names another image than --devcontainer=%s; use one of them", o.Name)
+	}
+	file, err := devcontainer.Choose(found, o.Name)
+	if several := (*devcontainer.ChoiceError)(nil); errors.As(err, &several) && a.Interactive() {
+		name, askErr := a.PromptLine("Which devcontainer: " + hint.Alternatives(several.Names) + "?")
+		if askErr != nil {
+			return nil, askErr
+		}
+		file, err = devcontainer.Choose(found, name)
+	}
+	if err != nil || file == "" {
+		return nil, err
+	}
+	return composeDevcontainer(dir, file, false)
+}
+
+// composeDevcontainer reads a configuration of the project in dir.
+func composeDevcontainer(dir, file string, verbatim bool) (*devcontainer.Plan, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	in := devcontainer.Input{Root: root, Dir: dir, File: file, Getenv: os.LookupEnv, Verbatim: verbatim}
+	return devcontainer.Compose(in)
+}
+
+// beforeDevcontainer returns what precedes a devcontainer that is not named, in words: what a person, or a file that is
+// for aileron alone, says about the image.
+func (s *Sandbox) beforeDevcontainer(dir string) string {
+	switch {
+	case s.Image != "":
+		return "--image"
+	case s.Custom.within != "":
+		return "the Dockerfile of .aileron.toml"
+	case s.Custom.Dockerfile != "" && s.Custom.Dockerfile != WithoutDevcontainer:
+		return "--dockerfile"
+	case len(s.Custom.Packages) > 0:
+		return "what adds packages to aileron's own image"
+	case s.Custom.Dockerfile != "":
+		return ""
+	}
+	if _, err := os.Lstat(filepath.Join(dir, Dockerfile)); errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return Dockerfile
+}
+
+// devcontainerImage returns the image of a devcontainer. Its base is aileron's own where its Dockerfile is built on
+// that, with the packages on it; asked are those that a flag or the project names. No packages go on any other image:
+// what it is made of is not known.
+func devcontainerImage(p *devcontainer.Plan, own sandbox.Image, packages, asked []string) (sandbox.Image, error) {
+	asked = slices.Concat(asked, p.Packages)
+	switch b := p.Build; {
+	case b != nil && b.UsesBase:
+		base, err := sandbox.CustomImage(own, slices.Concat(packages, p.Packages), nil)
+		if err != nil {
+			return base, err
+		}
+		return sandbox.BuiltImage(b.Data, buildOf(b), &base), nil
+	case len(asked) > 0:
+		return sandbox.Image{}, hint.New(fmt.Errorf("add packages to the image of %s: it is not aileron's own", p.File),
+			"add to its Dockerfile: RUN apt-get update && apt-get install -y %s", strings.Join(asked, " "))
+	case b != nil:
+		return sandbox.BuiltImage(b.Data, buildOf(b), nil), nil
+	case p.Tier == devcontainer.TierBYO:
+		return sandbox.Image{Ref: p.Image}, nil
+	}
+	return sandbox.ProjectImage(p.Image), nil
+}
+
+// buildOf returns what an image is built of.
+func buildOf(b *devcontainer.Build) sandbox.Build {
+	build := sandbox.Build{Args: map[string]string{}, Target: b.Target, Digest: b.Digest()}
+	for _, v := range b.Args {
+		build.Args[v.Name] = v.Value
+	}
+	for _, f := range b.Files {
+		build.Context = append(build.Context, engine.ContextFile(f))
+	}
+	return build
+}
