@@ -58,6 +58,7 @@ func (p *person) mcp() {
 		calls += fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%s}}`, i+2, call) + "\n"
 	}
 	said := p.feed(calls, append([]string{"mcp"}, p.reach()...)...)
+	said.bodies = true
 	if n := strings.Count(said.out.String(), `"id":`); n != 7 {
 		p.t.Errorf("mcp wrote %d responses, want 7:\n%s%s", n, said.out.String(), said.err.String())
 	}

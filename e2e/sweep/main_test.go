@@ -51,6 +51,7 @@ type printout struct {
 	args     []string
 	out, err bytes.Buffer
 	tokens   bool // it prints the session's token, as it should
+	bodies   bool // it hands responses to its client, as it should
 }
 
 func newPerson(t *testing.T) *person {

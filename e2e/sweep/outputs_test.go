@@ -81,8 +81,11 @@ func (p *person) searchPrinted() {
 	defer p.mu.Unlock()
 	for _, said := range p.printed {
 		of := everything
-		if said.tokens {
+		switch {
+		case said.tokens:
 			of = ofTheClient
+		case said.bodies:
+			of = ofACapture
 		}
 		p.canary.judge(p.t, "the output of aileron "+strings.Join(said.args, " "), said.out.Bytes(), of)
 		p.canary.judge(p.t, "the messages of aileron "+strings.Join(said.args, " "), said.err.Bytes(), everything)
