@@ -54,11 +54,14 @@ func (p *person) mcp() {
 		`"clientInfo":{"name":"sweep","version":"1"}}}` + "\n" + body + "\n"
 	for i, call := range []string{`"bearer-tool.forms","arguments":{}`,
 		`"bearer-tool.forms","arguments":{"id":"` + body + `"}`, `"bearer-tool.cut"`,
-		`"aileron.rest","arguments":{"id":"` + body + `","offset":0}`, `"no.such.tool"`} {
+		`"read_more","arguments":{"id":"` + body + `","offset":0}`, `"no.such.tool"`} {
 		calls += fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%s}}`, i+2, call) + "\n"
 	}
 	said := p.feed(calls, append([]string{"mcp"}, p.reach()...)...)
 	said.bodies = true
+	if strings.Contains(said.out.String(), body) {
+		p.t.Error("a response repeats what the call had")
+	}
 	if n := strings.Count(said.out.String(), `"id":`); n != 7 {
 		p.t.Errorf("mcp wrote %d responses, want 7:\n%s%s", n, said.out.String(), said.err.String())
 	}

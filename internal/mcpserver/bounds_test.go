@@ -30,9 +30,9 @@ func TestALongResponseIsReadInPieces(t *testing.T) {
 	texts, _ := call(t, cs, "t.get", nil)
 	all := texts[0]
 	for n := 0; strings.Contains(texts[1], "for the next"); n++ {
-		_, args, _ := strings.Cut(texts[1], "aileron.rest with ")
+		_, args, _ := strings.Cut(texts[1], "read_more with ")
 		var isError bool
-		texts, isError = call(t, cs, "aileron.rest", json.RawMessage(strings.TrimSuffix(args, ")")))
+		texts, isError = call(t, cs, "read_more", json.RawMessage(strings.TrimSuffix(args, ")")))
 		if isError || n > 9 {
 			t.Fatalf("piece %d: %q", n, texts)
 		}
@@ -52,7 +52,7 @@ func TestALongResponseIsReadInPieces(t *testing.T) {
 		`{"id":1,"offset":0}`:            "args.id: it is not a string",
 		`{"id":"1","offset":0,"x":true}`: "args.x: there is no such input",
 	} {
-		texts, isError := call(t, cs, "aileron.rest", json.RawMessage(args))
+		texts, isError := call(t, cs, "read_more", json.RawMessage(args))
 		if !isError || !strings.Contains(texts[0], want) {
 			t.Errorf("%s: %q, want %q", args, texts, want)
 		}
@@ -70,7 +70,7 @@ func TestOfAHugeResponseTheBeginningIsRead(t *testing.T) {
 		t.Error("all of it was read")
 	}), nil)
 	call(t, cs, "t.get", nil)
-	texts, _ := call(t, cs, "aileron.rest", map[string]any{"id": "1", "offset": 4<<20 - 1})
+	texts, _ := call(t, cs, "read_more", map[string]any{"id": "1", "offset": 4<<20 - 1})
 	if want := "of the response, the first 4194304 bytes were read"; texts[0] != "x" || !strings.Contains(texts[1], want) {
 		t.Errorf("%q, want %q", texts, want)
 	}
@@ -82,7 +82,7 @@ func TestOnlyTheNewestResponsesAreKept(t *testing.T) {
 		call(t, cs, "t.get", nil)
 	}
 	for id, want := range map[string]bool{"1": false, "2": true, "3": true} {
-		if _, isError := call(t, cs, "aileron.rest", map[string]any{"id": id, "offset": 5}); isError == want {
+		if _, isError := call(t, cs, "read_more", map[string]any{"id": id, "offset": 5}); isError == want {
 			t.Errorf("response %s: kept %v, want %v", id, !isError, want)
 		}
 	}

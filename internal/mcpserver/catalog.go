@@ -15,8 +15,8 @@ import (
 
 // The tools that stand in for more operations than have a tool each.
 const (
-	searchTool = "aileron.search"
-	callTool   = "aileron.call"
+	searchTool = "search_operations"
+	callTool   = "call_operation"
 )
 
 // Of a search.

@@ -27,12 +27,12 @@ func TestFortyOperationsAreToolsAndMoreACatalogue(t *testing.T) {
 		t.Errorf("%d tools of 40 operations", len(got))
 	}
 	s.set(operations(41)...)
-	want := []string{"aileron.call", "aileron.rest", "aileron.search"}
+	want := []string{"call_operation", "read_more", "search_operations"}
 	if got := toolNames(t, cs); !slices.Equal(got, want) {
 		t.Errorf("tools of 41 operations: %q, want %q", got, want)
 	}
 	s.set(operations(2)...)
-	if got := toolNames(t, cs); !slices.Equal(got, []string{"aileron.rest", "big.op.000", "big.op.001"}) {
+	if got := toolNames(t, cs); !slices.Equal(got, []string{"big.op.000", "big.op.001", "read_more"}) {
 		t.Errorf("tools of 2 operations: %q", got)
 	}
 }
@@ -42,7 +42,7 @@ func TestTheCatalogueIsSearchedAndCalled(t *testing.T) {
 		_, _ = fmt.Fprintf(w, "0 200 - response\n%s", must.Get(io.ReadAll(r.Body))(t))
 	}}
 	cs := connect(t, s, nil)
-	texts, isError := call(t, cs, "aileron.search", map[string]any{"query": "op.12", "limit": 3})
+	texts, isError := call(t, cs, "search_operations", map[string]any{"query": "op.12", "limit": 3})
 	var found struct {
 		Total      int
 		Note       string
@@ -56,21 +56,21 @@ func TestTheCatalogueIsSearchedAndCalled(t *testing.T) {
 		found.Note != "7 more match; search with more words" || found.Operations[0].InputSchema["type"] != "object" {
 		t.Fatalf("found %s", texts)
 	}
-	texts, isError = call(t, cs, "aileron.call", map[string]any{"operation": found.Operations[2].Operation,
+	texts, isError = call(t, cs, "call_operation", map[string]any{"operation": found.Operations[2].Operation,
 		"arguments": map[string]any{"a": 1}})
 	want := `{"args":{"a":1},"connector_fqn":"github://acme/big","operation":"op.122","tool":"big"}`
 	if isError || texts[0] != want {
 		t.Errorf("the session was asked %q, want %q", texts, want)
 	}
 	for _, c := range []struct{ tool, args, want string }{
-		{"aileron.call", `{"operation":"github://acme/big big.op.999"}`, `args.operation: the session has no operation "git`},
-		{"aileron.call", `{"operation":"big.op.000"}`, "args.operation: it is no name that aileron.search returns"},
-		{"aileron.call", `{"arguments":{}}`, "args.operation: it is missing"},
-		{"aileron.call", `{"operation":"x","arguments":[]}`, "args.arguments: it is not an object"},
-		{"aileron.call", `{"operation":"x","operation":"y"}`, "args"},
-		{"aileron.search", `{"limit":0}`, "args.limit: it must be from 1 to 40"},
-		{"aileron.search", `{"limit":1.5}`, "args.limit: it is not an integer"},
-		{"aileron.search", `{"words":"x"}`, "args.words: there is no such input"},
+		{"call_operation", `{"operation":"github://acme/big big.op.999"}`, "args.operation: the session has no operation"},
+		{"call_operation", `{"operation":"big.op.000"}`, "args.operation: it is no name that search_operations returns"},
+		{"call_operation", `{"arguments":{}}`, "args.operation: it is missing"},
+		{"call_operation", `{"operation":"x","arguments":[]}`, "args.arguments: it is not an object"},
+		{"call_operation", `{"operation":"x","operation":"y"}`, "args"},
+		{"search_operations", `{"limit":0}`, "args.limit: it must be from 1 to 40"},
+		{"search_operations", `{"limit":1.5}`, "args.limit: it is not an integer"},
+		{"search_operations", `{"words":"x"}`, "args.words: there is no such input"},
 	} {
 		texts, isError := call(t, cs, c.tool, json.RawMessage(c.args))
 		if !isError || !strings.HasPrefix(texts[0], c.want) {

@@ -14,7 +14,7 @@ import (
 )
 
 // restTool is the tool that returns the rest of a text.
-const restTool = "aileron.rest"
+const restTool = "read_more"
 
 // maxKept is how many bytes of texts are kept, the newest.
 const maxKept = 8 << 20

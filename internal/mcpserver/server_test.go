@@ -145,7 +145,7 @@ func TestAnOperationIsATool(t *testing.T) {
 	whole.Callable = false
 	cs := connect(t, &sessionAPI{ops: []api.ListedOperation{op, whole}}, nil)
 	list := must.Get(cs.ListTools(t.Context(), nil))(t)
-	if got := toolNames(t, cs); !slices.Equal(got, []string{"aileron.rest", "tracker.issues.update"}) {
+	if got := toolNames(t, cs); !slices.Equal(got, []string{"read_more", "tracker.issues.update"}) {
 		t.Fatalf("tools %q", got)
 	}
 	got := string(must.Get(json.Marshal(list.Tools[1]))(t))
@@ -275,12 +275,12 @@ func TestTheClientLearnsOfOperationsThatChange(t *testing.T) {
 	cs := connect(t, s, &mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
 		changed <- struct{}{}
 	}})
-	if got := toolNames(t, cs); !slices.Equal(got, []string{"aileron.rest", "t.get"}) {
+	if got := toolNames(t, cs); !slices.Equal(got, []string{"read_more", "t.get"}) {
 		t.Errorf("tools %q", got)
 	}
 	s.set(operation("github://a/b", "t", "other", "GET"))
 	<-changed
-	if got := toolNames(t, cs); !slices.Equal(got, []string{"aileron.rest", "t.other"}) {
+	if got := toolNames(t, cs); !slices.Equal(got, []string{"read_more", "t.other"}) {
 		t.Errorf("after the change: tools %q", got)
 	}
 }
