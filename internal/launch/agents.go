@@ -2,6 +2,7 @@ package launch
 
 import (
 	"maps"
+	"os"
 	"slices"
 
 	"github.com/ALRubinger/aileron/internal/failure"
@@ -40,6 +41,30 @@ func SwitchOn(agent *agents.Agent, args []string, infof func(format string, args
 	infof("aileron: unattended: %s uses its tools without asking (%s); --unattended=false lets it ask", agent.Name,
 		agent.Unattended.Arg)
 	return with, true
+}
+
+// AgentOnHost returns the command of an agent on this host, with the user's arguments. It is told of aileron mcp, which
+// serves the operations of its session as tools; infof prints why where it cannot be. getenv returns a variable of the
+// user's environment.
+func AgentOnHost(agent agents.Agent, args []string, getenv func(string) string,
+	infof func(format string, args ...any)) HostCommand {
+	var env []string
+	for k, v := range agent.Env {
+		env = append(env, k+"="+v)
+	}
+	program, err := os.Executable()
+	with, variable, ok := agent.MCP.Register(program, args, getenv)
+	switch {
+	case err == nil && ok:
+		args = with
+		if variable != "" {
+			env = append(env, variable)
+		}
+	case agent.MCP.Variable != "":
+		infof("aileron: %s is not told of the session's operations as tools: %s is no object of JSON", agent.Name,
+			agent.MCP.Variable)
+	}
+	return HostCommand{Agent: agent.Name, Args: slices.Concat(agent.Commands[:1], agent.Args, args), Env: env}
 }
 
 // NoAgent returns the error about a name that is not an agent's.

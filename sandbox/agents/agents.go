@@ -46,6 +46,9 @@ type Agent struct {
 	// Unattended is how the agent is told to use its tools without asking.
 	Unattended Switch
 
+	// MCP is how the agent is told of an MCP server when it runs on this host. In a sandbox it has commands.
+	MCP Registration
+
 	// Recipe is the Dockerfile of the agent's image. It begins with
 	// ARG BASE and ends FROM ${BASE}, changing neither the base's user nor
 	// its entry point, and copies no context. The build argument EXTRA_CA

@@ -35,6 +35,9 @@ func claude() Agent {
 		State:      []string{".claude"},
 		Resume:     []string{"--continue"},
 		Prelude:    claudePrelude,
+		// With "=": the flag takes every argument behind it otherwise.
+		MCP: Registration{Args: []string{
+			`--mcp-config={"mcpServers":{"aileron":{"command":{program},"args":["mcp"]}}}`}},
 		Recipe:     []byte(claudeRecipe),
 		Connectors: []string{"anthropic", "anthropic-oauth"},
 	}

@@ -30,7 +30,10 @@ func codex() Agent {
 		Prelude:  codexPrelude,
 		// It also has what the sandbox_mode of its image's config.toml says.
 		Unattended: Switch{Arg: "--dangerously-bypass-approvals-and-sandbox"},
-		Recipe:     []byte(codexRecipe),
+		// It passes a server no variables but those that are named.
+		MCP: Registration{Args: []string{"-c", `mcp_servers.aileron={command={program},args=["mcp"],` +
+			`env_vars=["AILERON_API_URL","AILERON_TOKEN","AILERON_SESSION_ID"]}`}},
+		Recipe: []byte(codexRecipe),
 		// A notice, in the terminal interface.
 		Optional:   []Request{{"GET", "raw.githubusercontent.com", "/openai/codex/main/announcement_tip.toml"}},
 		Connectors: []string{"openai"},

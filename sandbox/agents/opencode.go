@@ -30,6 +30,8 @@ func opencode() Agent {
 		},
 		// What its configuration denies stays denied, and its plan mode too: OPENCODE_PERMISSION would overrule both.
 		Unattended: Switch{Arg: "--auto", Behind: []string{"run"}},
+		MCP: Registration{Variable: "OPENCODE_CONFIG_CONTENT",
+			Config: `{"mcp":{"aileron":{"type":"local","command":[{program},"mcp"],"enabled":true}}}`},
 		State:      []string{".local/share/opencode", ".local/state/opencode"},
 		Resume:     []string{"--continue"},
 		Prelude:    opencodePrelude,

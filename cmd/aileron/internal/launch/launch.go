@@ -103,7 +103,7 @@ func launchAgent(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, name
 	}
 	if opts.Engine == "off" {
 		a.Infof("aileron: --sandbox=off: mediation is by convention only; the agent can read and reach what you can")
-		return RunOnHost(ctx, a, &opts.SessionOptions, launch.HostCommand{Agent: agent.Name, Args: command, Env: env})
+		return RunOnHost(ctx, a, &opts.SessionOptions, launch.AgentOnHost(agent, args, a.Getenv, a.Infof))
 	}
 	keep, err := Keeps(a, opts)
 	if err != nil {
