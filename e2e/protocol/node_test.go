@@ -26,44 +26,7 @@ import (
 
 // nodeDir has Node's packages as testdata/node/package-lock.json names them.
 // They are installed once, into the user's cache.
-var nodeDir = sync.OnceValues(func() (string, error) {
-	lock, err := os.ReadFile("testdata/node/package-lock.json")
-	if err != nil {
-		return "", err
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(cache, "aileron", "protocol-node-"+sum(lock)[:16])
-	if _, err := os.Stat(dir); err == nil {
-		return dir, nil
-	}
-	made := dir + "." + strconv.Itoa(os.Getpid())
-	defer os.RemoveAll(made)
-	if err := os.MkdirAll(made, 0o755); err != nil {
-		return "", err
-	}
-	if err := os.CopyFS(made, os.DirFS("testdata/node")); err != nil {
-		return "", err
-	}
-	for range 3 { // the registry is not of this machine
-		cmd := exec.Command("npm", "ci")
-		cmd.Dir = made
-		var out []byte
-		if out, err = cmd.CombinedOutput(); err == nil {
-			break
-		}
-		_, _ = os.Stderr.Write(out)
-	}
-	if err != nil {
-		return "", err
-	}
-	if err := os.Rename(made, dir); err != nil && !os.IsExist(err) {
-		return "", err
-	}
-	return dir, nil
-})
+var nodeDir = sync.OnceValues(func() (string, error) { return harness.NodeModules("protocol-node", "testdata/node") })
 
 // node runs one of testdata/node's programs with the packages.
 func node(t *testing.T, env []string, program string, args ...string) (string, error) {

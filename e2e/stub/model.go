@@ -32,6 +32,7 @@ type tool struct {
 		Name       string `json:"name"`
 		Parameters schema `json:"parameters"`
 	} `json:"function"`
+	Tools []tool `json:"tools"` // of a namespace, which Codex makes of an MCP server
 }
 
 type schema struct {
@@ -41,7 +42,7 @@ type schema struct {
 }
 
 // call is the one tool call that the model makes.
-type call struct{ name, arguments string }
+type call struct{ name, arguments, namespace string }
 
 // decide is the whole model: a conversation with a tool's result gets its
 // final text; one that offers a shell gets the script's command; any other (a
@@ -62,7 +63,7 @@ func (s *Server) decide(ctx context.Context, p prompt) *call {
 			return nil
 		}
 	}
-	if s.script.Command == "" {
+	if s.script.Command == "" && s.script.Tool == "" {
 		return nil
 	}
 	for _, t := range p.Tools {
@@ -72,9 +73,20 @@ func (s *Server) decide(ctx context.Context, p prompt) *call {
 		} else if t.InputSchema.Properties != nil {
 			params = t.InputSchema
 		}
+		if s.script.Tool != "" {
+			if strings.HasSuffix(name, s.script.Tool) {
+				return &call{name: name, arguments: "{}"}
+			}
+			for _, inner := range t.Tools {
+				if strings.HasSuffix(inner.Name, s.script.Tool) {
+					return &call{inner.Name, "{}", name}
+				}
+			}
+			continue
+		}
 		switch strings.ToLower(name) {
 		case "bash", "shell", "exec_command":
-			return &call{name, s.arguments(params)}
+			return &call{name: name, arguments: s.arguments(params)}
 		}
 	}
 	return nil
@@ -96,7 +108,7 @@ func (p prompt) wait() *call {
 	if id == nil {
 		return nil
 	}
-	return &call{"write_stdin", `{"session_id":` + id[1] + `,"chars":"","yield_time_ms":60000}`}
+	return &call{name: "write_stdin", arguments: `{"session_id":` + id[1] + `,"chars":"","yield_time_ms":60000}`}
 }
 
 // arguments fits the command to the tool's own schema.

@@ -90,8 +90,12 @@ func streamResponse(out stream, model string, c *call) {
 // sendCall sends the parts of a function call, and returns it whole.
 func sendCall(send func(string, map[string]any), c *call) map[string]any {
 	item := func(status, arguments string) map[string]any {
-		return map[string]any{"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": c.name,
+		item := map[string]any{"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": c.name,
 			"arguments": arguments, "status": status}
+		if c.namespace != "" {
+			item["namespace"] = c.namespace
+		}
+		return item
 	}
 	send("response.output_item.added", map[string]any{"output_index": 0, "item": item("in_progress", "")})
 	for _, half := range halves(c.arguments) {

@@ -42,6 +42,7 @@ type Script struct {
 	Token   string // the bearer that GitHub and Echo demand
 	Key     string // the key that the model providers demand
 	Command string // the shell command that the model asks for, once; "": it asks for none
+	Tool    string // the end of the name of a tool that the model calls first, without arguments; "": none
 	Hold    bool   // the model's answer to the command's result waits for Release
 
 	// Subscription makes Anthropic demand the key as a bearer, as the token of a

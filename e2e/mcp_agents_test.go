@@ -1,0 +1,88 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/e2e/stub"
+)
+
+// An agent gets the session by its environment, and the server by an argument that has no secret. The program in its
+// place calls a tool as an agent does.
+func TestAnAgentOnTheHostIsToldOfTheServer(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, stub.Script{}, "github", "anthropic")
+	bin := filepath.Join(u.project, "bin")
+	must.Do(t, os.Mkdir(bin, 0o755))
+	const calls = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
+		`"capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n" +
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"call_operation","arguments":` +
+		`{"operation":"github://alrubinger/aileron-connector-github github.user.get"}}}` + "\n"
+	u.write("calls", calls)
+	script := "#!/bin/sh\nprintf '%s\\n' \"$@\" >args\nexec " + binary + " mcp <calls\n"
+	must.Do(t, os.WriteFile(filepath.Join(bin, "claude"), []byte(script), 0o755))
+	cmd := u.command(append(append([]string{"launch", "--sandbox=off", "claude"}, u.reach()...), "--", "-p", "x")...)
+	cmd.Dir = u.project
+	cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"))
+	r := finish(t, cmd)
+	contains(t, "the agent's output", r.out, "octo-stand-in", `"aileron/status":200`)
+	args := string(must.Get(os.ReadFile(filepath.Join(u.project, "args")))(t))
+	want := `--mcp-config={"mcpServers":{"aileron":{"command":"` + binary + `","args":["mcp"]}}}` + "\n-p\nx\n"
+	if args != want {
+		t.Errorf("the arguments are\n%s\nwant\n%s", args, want)
+	}
+	if list := u.must("session", "list").out; strings.Count(list, "ended") != 1 {
+		t.Errorf("sessions:\n%s", list)
+	}
+}
+
+// AILERON_TEST_AGENTS is a directory with claude, codex and opencode: some 600 MB, which no test fetches.
+func TestAnAgentOnTheHostCallsAnOperationAsATool(t *testing.T) {
+	dir := os.Getenv("AILERON_TEST_AGENTS")
+	if dir == "" {
+		t.Skip("AILERON_TEST_AGENTS names no directory with agents")
+	}
+	for _, c := range []struct {
+		agent, model string
+		args         []string
+		env          []string
+	}{
+		{"claude", "anthropic", []string{"-p", "call the tool", "--allowedTools", "mcp__aileron", "--model", "sonnet"},
+			[]string{"ENABLE_TOOL_SEARCH=false"}},
+		{"codex", "openai", []string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox",
+			"-m", "lab-model", "call the tool"}, nil},
+		{"opencode", "anthropic", []string{"run", "-m", "anthropic/claude-sonnet-4-5", "call the tool"},
+			[]string{`OPENCODE_CONFIG_CONTENT={"mcp":{"other":{"type":"local","command":["true"],"enabled":false}}}`}},
+	} {
+		t.Run(c.agent, func(t *testing.T) {
+			t.Parallel()
+			u := newUser(t, stub.Script{Tool: "echoer_echo_chunks"}, "echo", c.model)
+			cmd := u.command(append(append([]string{"launch", "--sandbox=off", c.agent}, u.reach()...),
+				append([]string{"--"}, c.args...)...)...)
+			cmd.Dir = u.project
+			cmd.Env = append(append(cmd.Env, "HOME="+filepath.Dir(u.home), "PATH="+dir+":"+os.Getenv("PATH")), c.env...)
+			r := finish(t, cmd)
+			called := 0
+			for _, seen := range u.origin.Seen() {
+				if seen.Host == stub.Echo && seen.Path == "/echo-chunks" && strings.HasSuffix(seen.Auth(), secret) {
+					called++
+				}
+			}
+			rows := 0
+			for _, row := range u.rows("--connector", connectors["echo"].FQN) {
+				if fields, _ := row["fields"].(map[string]any); fields["surface"] == "mcp" && row["decision"] == "proxied" {
+					rows++
+				}
+			}
+			if r.code != 0 || called != 1 || rows != 1 {
+				t.Errorf("exit %d, %d calls, %d rows, want 0, 1, 1\n%s%s", r.code, called, rows, r.out, r.err)
+			}
+			if strings.Contains(r.out+r.err, secret) {
+				t.Error("the agent has the credential")
+			}
+		})
+	}
+}
