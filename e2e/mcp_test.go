@@ -237,7 +237,7 @@ func TestAnMCPServerFollowsTheSession(t *testing.T) {
 		return isError && strings.Contains(text, "credential_not_bound")
 	})
 	list := must.Get(cs.ListTools(t.Context(), nil))(t)
-	contains(t, "the description", list.Tools[0].Description, "No credential is bound")
+	contains(t, "the description", list.Tools[0].Description, "It is denied until the user binds a credential")
 	u.must("connector", "remove", connectors["github"].FQN)
 	waitFor(t, func() bool {
 		list := must.Get(cs.ListTools(context.WithoutCancel(t.Context()), nil))(t)

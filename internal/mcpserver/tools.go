@@ -80,8 +80,8 @@ func describe(op api.ListedOperation) string {
 	fmt.Fprintf(&b, "\n%s https://%s%s", op.Method, hostOf(op), op.Path)
 	switch {
 	case !op.Bound:
-		fmt.Fprintf(&b, "\nNo credential is bound, so it is denied until the user runs: aileron binding setup %s",
-			op.ConnectorFQN)
+		fmt.Fprintf(&b, "\nIt is denied until the user binds a credential (aileron binding setup %s), or, if the vault is "+
+			"locked, unlocks it (aileron vault unlock).", op.ConnectorFQN)
 	case op.Credential != "":
 		b.WriteString("\nAileron adds the credential: pass none.")
 	}
