@@ -24,11 +24,7 @@ import (
 
 // oau: access tokens of OAuth2, and where new ones come from.
 func oau() category {
-	return category{name: "OAU", unrun: map[string]string{
-		"OAU-04": "run elsewhere: TestAnInterruptedRenewalIsNotRepeated in vault/oauth, and with kills in e2e/oauth",
-		"OAU-10": "run elsewhere: TestANewTokenIsOnDiskBeforeItIsUsed and TestWithoutRoomNothingIsAsked in vault/oauth",
-		"OAU-13": "run elsewhere: TestTheClockMayBeWrong in vault/oauth, which has a clock of its own",
-	}, cases: join(written("oauth"), []attack{
+	return category{name: "OAU", cases: join(written("oauth"), []attack{
 		{id: "OAU-01", does: "a token that is near its end is renewed once, before it is injected", run: func(c *testCase) {
 			i := newIdentityProvider(c)
 			p := i.login(c)
@@ -50,6 +46,7 @@ func oau() category {
 				c.failf("%d token requests", i.renewals())
 			}
 		}},
+		{id: "OAU-04", does: "a session is killed during a renewal, and its refresh token is not sent twice", run: oau04},
 		{id: "OAU-05", does: "two sessions share a login, and one of them renews it", run: func(c *testCase) {
 			i := newIdentityProvider(c)
 			p := i.login(c)
@@ -61,6 +58,9 @@ func oau() category {
 		}},
 		{id: "OAU-14", does: "an operation that issues credentials is not granted in silence", run: oau14},
 		{id: "OAU-08", does: "an answer that is no token is bounded, and told without a secret", run: oau08},
+		{id: "OAU-10", does: "a token that the disk does not take is kept in memory, and not used before it is on disk",
+			run: oau10},
+		{id: "OAU-13", does: "a provider with another clock leads to no loop of renewals", run: oau13},
 		{id: "OAU-07", does: "an access token that no header can hold is refused when it is bound", run: func(c *testCase) {
 			p := newPerson(c.t)
 			p.install("oauth")
@@ -163,9 +163,14 @@ type identityProvider struct {
 	delay time.Duration
 	other func(http.ResponseWriter) // answers renewals; nil: the provider does
 
-	mu    sync.Mutex
-	asked int      // how often for tokens
-	took  []string // the tokens of the requests to the service
+	before  func() // nil, or called before renewals are answered
+	date    string // that of its answers; "": the time
+	refuses bool   // each token, of requests to the service
+
+	mu     sync.Mutex
+	asked  int      // how often for tokens
+	reused int      // how often for another refresh token than the newest
+	took   []string // the tokens of the requests to the service
 }
 
 func newIdentityProvider(c *testCase) *identityProvider {
@@ -183,17 +188,28 @@ func (i *identityProvider) serve(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	n := i.asked
 	if r.URL.Path == "/token" {
+		if r.FormValue("grant_type") == "refresh_token" && r.FormValue("refresh_token") != fmt.Sprint("refresh-", n-1) {
+			i.reused++
+		}
 		i.asked++
 	} else {
 		i.took = append(i.took, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
 	}
 	i.mu.Unlock()
+	if i.date != "" {
+		w.Header().Set("Date", i.date)
+	}
 	switch {
+	case r.URL.Path != "/token" && i.refuses:
+		w.WriteHeader(http.StatusUnauthorized)
 	case r.URL.Path != "/token":
 		_, _ = io.WriteString(w, `{"items":[]}`)
 	case n > 0 && i.other != nil:
 		i.other(w)
 	default:
+		if n > 0 && i.before != nil {
+			i.before()
+		}
 		<-time.After(i.delay) // how long the provider thinks
 		life := 3600
 		if n == 0 {
@@ -210,6 +226,13 @@ func (i *identityProvider) renewals() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.asked - 1
+}
+
+// reuses returns how often it was asked for another refresh token than the newest.
+func (i *identityProvider) reuses() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.reused
 }
 
 // used returns the tokens that the service got.
@@ -254,12 +277,18 @@ func (i *identityProvider) login(c *testCase) *person {
 	return p
 }
 
-// get asks the service through a session.
+// get asks the service through a session, and wants an answer of it.
 func (i *identityProvider) get(c *testCase, s *session) {
+	if a := i.ask(s); a.status != http.StatusOK {
+		c.failf("%s %v", a, a.err)
+	}
+}
+
+// ask asks the service through a session.
+func (i *identityProvider) ask(s *session) answer {
 	conn, err := net.Dial("tcp", s.addr)
 	if err != nil {
-		c.failf("%v", err)
-		return
+		return answer{err: err}
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience))
@@ -267,14 +296,11 @@ func (i *identityProvider) get(c *testCase, s *session) {
 	_, _ = io.WriteString(conn, "CONNECT oauth.good.test:443 HTTP/1.1\r\nHost: oauth.good.test:443\r\n"+
 		proxied.authorization()+"\r\n")
 	if a := readAnswer(bufio.NewReader(conn), "CONNECT"); a.status != http.StatusOK {
-		c.failf("%s", a)
-		return
+		return a
 	}
 	inner := tls.Client(conn, &tls.Config{ServerName: "oauth.good.test", RootCAs: s.roots})
 	_, _ = io.WriteString(inner, "GET /v1/items HTTP/1.1\r\nHost: oauth.good.test\r\n\r\n")
-	if a := readAnswer(bufio.NewReader(inner), "GET"); a.status != http.StatusOK {
-		c.failf("%s", a)
-	}
+	return readAnswer(bufio.NewReader(inner), "GET")
 }
 
 // getAll asks n times at once, through each of sessions in turn.
