@@ -100,6 +100,8 @@ var scenarios = []scenario{
 		fresh: true, turns: 1, metrics: screenMetrics()},
 	{id: "UO", what: "the prompt of opencode", run: screens("opencode"), needs: hasImage("opencode"), alone: true,
 		fresh: true, turns: 1, metrics: screenMetrics()},
+	{id: "I", what: "a session at rest, on Podman", run: atRest, needs: responds("podman"), alone: true, fresh: true,
+		turns: 1, metrics: restMetrics()},
 	{id: "S", what: "the search for 64 secrets", run: searching, alone: true, turns: 3, metrics: searchMetrics()},
 	{id: "M", what: "the match of an operation", run: matching, alone: true, turns: 3,
 		metrics: []metric{figure(matchFew), figure(matchMany), atMost(matchGrowth, 1.5)}},
