@@ -31,66 +31,58 @@ type walk struct {
 	built    int   // how many directories of builtDirs the walk is in
 }
 
-// dirFlags are those with which a directory is opened, and nothing that has taken its place.
-const dirFlags = os.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW
-
-// within calls read with the directory that open opens, unless the walk has reached a bound.
-func (w *walk) within(depth int, open func() (*os.File, error), read func(*os.File)) {
+// enter counts a directory, and reports false if the walk has reached a bound.
+func (w *walk) enter(depth int) bool {
 	w.dirs++
 	if w.dirs > maxDirs || w.entries > maxEntries || depth > maxDepth || w.ctx.Err() != nil {
 		w.out.Incomplete = true
-		return
+		return false
 	}
-	f, err := open()
-	if err != nil {
-		w.out.Incomplete = true
-		return
-	}
-	defer f.Close()
-	read(f)
+	return true
 }
 
 // list returns the entries of a directory by its path, nil if the walk has reached a bound.
-func (w *walk) list(at string, depth int) (entries []fs.DirEntry) {
-	open := func() (*os.File, error) { return w.root.OpenFile(at, dirFlags, 0) }
-	w.within(depth, open, func(f *os.File) { entries = w.entriesOf(f) })
-	return entries
+func (w *walk) list(at string, depth int) []fs.DirEntry {
+	if !w.enter(depth) {
+		return nil
+	}
+	l := w.open(at)
+	defer l.close()
+	return w.entriesOf(l, true)
 }
 
-// entriesOf returns the entries of an open directory.
-func (w *walk) entriesOf(f *os.File) []fs.DirEntry {
-	entries, err := f.ReadDir(maxEntries)
-	if err != nil && err != io.EOF {
+// open opens a directory by its path.
+func (w *walk) open(at string) *listing {
+	f, err := w.root.OpenFile(at, dirFlags, 0)
+	return &listing{f: f, err: err}
+}
+
+// entriesOf returns the entries of an open directory, all of them. built is whether it does not matter which of them
+// can be executed.
+func (w *walk) entriesOf(l *listing, built bool) []fs.DirEntry {
+	if l.err == nil {
+		l.read(maxEntries-len(l.entries), built)
+	}
+	if l.err != nil && l.err != io.EOF {
 		w.out.Incomplete = true
 	}
-	w.entries += len(entries)
-	return entries
+	w.entries += len(l.entries)
+	return l.entries
 }
 
 // top reads the project.
 func (w *walk) top() {
-	open := func() (*os.File, error) { return w.root.OpenFile(".", dirFlags, 0) }
-	w.within(0, open, func(f *os.File) { w.dir(f, ".", 0) })
-}
-
-// sub reads a directory of the project that lies in an open one. By its path, every directory above it would be opened
-// again, for each directory and each file of a project that may have hundreds of thousands.
-func (w *walk) sub(parent *os.File, name, at string, depth int) {
-	open := func() (*os.File, error) {
-		fd, err := unix.Openat(int(parent.Fd()), name, dirFlags|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return nil, err
-		}
-		// Where the file system reports no types, ReadDir looks for them by this path.
-		return os.NewFile(uintptr(fd), filepath.Join(w.root.Name(), at)), nil
+	if w.enter(0) {
+		l := w.open(".")
+		defer l.close()
+		w.dir(l, ".", 0)
 	}
-	w.within(depth, open, func(f *os.File) { w.dir(f, at, depth) })
 }
 
 // dir reads an open directory of the project. What matters most comes first: a sandbox may have made more than is
 // looked at, so that something else is not found.
-func (w *walk) dir(f *os.File, at string, depth int) {
-	entries := w.entriesOf(f)
+func (w *walk) dir(l *listing, at string, depth int) {
+	entries := w.entriesOf(l, w.built > 0)
 	if isBareRepository(entries) {
 		w.gitDir(at, depth)
 	}
@@ -108,19 +100,35 @@ func (w *walk) dir(f *os.File, at string, depth int) {
 		case whole:
 			w.add(path.Join(at, name), when)
 		case !e.IsDir():
-			w.file(f, at, e)
+			w.file(l, at, e)
 		case !skipped[name]:
 			below = append(below, e)
 		}
 	}
-	for _, e := range below {
-		if builtDirs[e.Name()] {
+	w.below(l, at, below, depth+1)
+}
+
+// below reads directories of an open one, some of them ahead, until the walk has reached a bound.
+func (w *walk) below(l *listing, at string, dirs []fs.DirEntry, depth int) {
+	var ahead []func() *listing
+	n := 0
+	for ; n < len(dirs) && w.enter(depth); n++ {
+		for len(ahead) < min(len(dirs), n+1+lookAhead) {
+			name := dirs[len(ahead)].Name()
+			ahead = append(ahead, l.ahead(w.root.Name(), path.Join(at, name), w.built > 0 || builtDirs[name]))
+		}
+		sub, name := ahead[n](), dirs[n].Name()
+		if builtDirs[name] {
 			w.built++
 		}
-		w.sub(f, e.Name(), path.Join(at, e.Name()), depth+1)
-		if builtDirs[e.Name()] {
+		w.dir(sub, path.Join(at, name), depth)
+		if builtDirs[name] {
 			w.built--
 		}
+		sub.close()
+	}
+	for _, unread := range ahead[min(n, len(ahead)):] {
+		unread().close()
 	}
 }
 
@@ -147,16 +155,12 @@ func byRank(entries []fs.DirEntry) []fs.DirEntry {
 }
 
 // file watches a file of an open directory by its name, or because it can be executed.
-func (w *walk) file(dir *os.File, in string, e fs.DirEntry) {
+func (w *walk) file(l *listing, in string, e fs.DirEntry) {
 	if when := whenFile(in, e.Name()); when != "" {
 		w.add(path.Join(in, e.Name()), when)
 		return
 	}
-	if !e.Type().IsRegular() || w.built > 0 {
-		return
-	}
-	var st unix.Stat_t
-	if unix.Fstatat(int(dir.Fd()), e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Mode&0o111 == 0 {
+	if !l.programs[e.Name()] || w.built > 0 {
 		return
 	}
 	at := path.Join(in, e.Name())
