@@ -54,11 +54,12 @@ func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (_ 
 	var removed []string
 	defer func() { e.EndRemains(removed) }()
 	var faults []error
+	until := time.Now().Add(recordedTime)
 	// A gateway cannot be removed before the sandbox that shares its network. One
 	// without a role has no container any more, only files.
 	for _, role := range []string{"box", "gateway", ""} {
 		for _, c := range list {
-			if c.Labels[labelRole] != role || !c.Named(namePrefix) || role != "" && lives(c, alive) {
+			if c.Labels[labelRole] != role || !c.Named(namePrefix) || role != "" && lives(c, alive, until) {
 				continue
 			}
 			switch err := e.RemoveOnce(ctx, c.ID); {
@@ -78,8 +79,21 @@ func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (_ 
 // removed without knowing of them, and returns how many it has ended.
 func (e *Engine) EndOrphans() int { return e.Engine.EndOrphans(namePrefix) }
 
+// recordedTime is how long Sweep waits for sessions that seem to be alive although their processes have ended.
+const recordedTime = 5 * time.Second
+
 // lives reports whether the session of a container lives. One of another home is
-// recognised by its process.
-func lives(c engine.Listed, alive func(session string) bool) bool {
-	return alive(c.Labels[labelSession]) || procid.Lives(c.Labels[labelOwner])
+// recognised by its process. The lock of one whose process has ended is held while
+// another process records that end, which begins at the same time: it is waited for.
+func lives(c engine.Listed, alive func(session string) bool, until time.Time) bool {
+	if procid.Lives(c.Labels[labelOwner]) {
+		return true
+	}
+	for alive(c.Labels[labelSession]) {
+		if time.Now().After(until) {
+			return true
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return false
 }

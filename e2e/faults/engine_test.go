@@ -125,7 +125,11 @@ func (d *daemon) start() error {
 	}
 	defer log.Close()
 	conf := filepath.Join(d.dir, "daemon.json") // and not the machine's
-	if err := os.WriteFile(conf, []byte("{}"), 0o600); err != nil {
+	settings, err := d.heldRuntime()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(conf, []byte(settings), 0o600); err != nil {
 		return err
 	}
 	_ = os.Remove(filepath.Join(d.dir, "pid")) // of a killed one

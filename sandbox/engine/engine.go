@@ -35,6 +35,8 @@ import (
 	// when it is v1, or when this one needs a fix that only it gets; no package but
 	// this one imports either.
 	"github.com/docker/docker/client"
+
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // Engine is Podman or Docker, behind the Docker API.
@@ -209,7 +211,7 @@ func (*GoneError) Is(target error) bool { return target == ErrEngine }
 
 func (e *GoneError) Error() string { return "prepare the sandbox: " + e.why }
 
-// Explain replaces an error by a [GoneError] or a [WaitError] where the engine's
+// Explain replaces an error by a [GoneError] with a hint, or by a [WaitError], where the engine's
 // end, or its silence, is its cause.
 func (e *Engine) Explain(err *error) {
 	Unwrap(err)
@@ -223,7 +225,11 @@ func (e *Engine) Explain(err *error) {
 		return
 	}
 	if why := e.WentAway(); why != "" {
-		*err = &GoneError{why}
+		remedy := "start " + e.Kind() + " again"
+		if e.service != nil { // each run starts its own
+			remedy = "run it again"
+		}
+		*err = hint.New(&GoneError{why}, "%s", remedy)
 	}
 }
 

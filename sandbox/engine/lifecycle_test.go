@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // Podman reports the end of a container only when a further process has cleaned up behind it.
@@ -317,8 +318,8 @@ func TestAnEngineThatHasEndedIsNamed(t *testing.T) {
 	for _, cause := range broken {
 		err := fmt.Errorf("make a container: %w", cause)
 		const want = "prepare the sandbox: docker does not respond on its socket any more"
-		if e.Explain(&err); !errors.Is(err, ErrEngine) || err.Error() != want {
-			t.Errorf("the engine has ended, and %v became %v", cause, err)
+		if e.Explain(&err); !errors.Is(err, ErrEngine) || err.Error() != want || hint.Of(err) != "start docker again" {
+			t.Errorf("the engine has ended, and %v became %v (hint: %s)", cause, err, hint.Of(err))
 		}
 	}
 	other := errors.New("no such image")
