@@ -201,14 +201,16 @@ func (g generation) all(ctx context.Context, mutants []mutant, count int) error 
 	return errors.Join(faults...)
 }
 
-// one tries a mutant with the tests of one package after the other, until one sees it, also by not ending.
+// one tries a mutant with the tests of one package after the other, until one sees it, also by not ending. It is
+// untried where some of these tests fail anyway: they might have seen it.
 func (g generation) one(ctx context.Context, m mutant) (verdict, error) {
-	result := untried
+	result, red := untried, false
 	for pkg := range strings.FieldsSeq(m.pkg) {
 		if err := g.unedited(ctx, pkg); err != nil {
 			return "", err
 		}
 		if g.red[pkg] != "" {
+			red = true
 			continue
 		}
 		m.pkg = pkg
@@ -217,6 +219,9 @@ func (g generation) one(ctx context.Context, m mutant) (verdict, error) {
 			return v, err
 		}
 		result = survived
+	}
+	if red {
+		return untried, nil
 	}
 	return result, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -94,6 +95,26 @@ func TestTheProductIsMutatedWhereItHasTests(t *testing.T) {
 		}
 		if got := strings.Join(slices.Compact(got), ", "); got != c.want {
 			t.Errorf("below %q: %s\nwant %s", c.under, got, c.want)
+		}
+	}
+}
+
+// Tests that fail without an edit might have seen it.
+func TestAnEditThatFailingTestsMightSeeIsUntried(t *testing.T) {
+	const product = "package a\n\nfunc F() bool {\n\treturn true\n}\n"
+	root := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module example\n\ngo 1.24\n", "a/a.go": product,
+		"a/a_test.go": "package a\n\nimport \"testing\"\n\nfunc TestNothing(*testing.T) {}\n"} {
+		must.Do(t, os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
+	}
+	m := must.Get(editsOf("a/a.go", []byte(product)))(t)[0]
+	g := generation{runner: runner{root: root, bound: bound, tries: 1},
+		red: map[string]string{"./a": "", "./b": "they fail"}}
+	for pkg, want := range map[string]verdict{"./a": survived, "./b": untried, "./a ./b": untried} {
+		m.pkg = pkg
+		if got := must.Get(g.one(t.Context(), m))(t); got != want {
+			t.Errorf("with the tests of %s: %s, want %s", pkg, got, want)
 		}
 	}
 }
