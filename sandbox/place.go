@@ -77,6 +77,7 @@ func (e *Engine) checkImagePlace(ctx context.Context, s Spec, img Image) error {
 			return &placeError{"the image has a volume at " + at}
 		}
 	}
+	s.Image = img
 	user, _, err := e.boxUser(ctx, box{Spec: s}, about)
 	if err != nil {
 		return err
@@ -114,12 +115,16 @@ func ancestors(at string) []string {
 	return dirs
 }
 
-// places returns where the project is in a sandbox, the command's working directory first.
+// places returns where the project is in a sandbox, the command's working directory first, unless the composition names
+// another one.
 func (b box) places() []string {
-	if b.Place == "" || b.Place == Workspace {
-		return []string{Workspace}
+	var places []string
+	for _, at := range []string{b.composed().Workspace, b.Place, Workspace} {
+		if at != "" && !slices.Contains(places, at) {
+			places = append(places, at)
+		}
 	}
-	return []string{b.Place, Workspace}
+	return places
 }
 
 // inPlaces returns where something of the project is in a sandbox, by its path in the project.

@@ -268,7 +268,7 @@ func (e *Engine) findCommand(ctx context.Context, b box, id, name, dirs string) 
 	for _, place := range places {
 		mounted := func(m engine.Mount) bool { return Within(place, m.Target) }
 		if !path.IsAbs(place) || strings.HasPrefix(path.Clean(place), path.Dir(Workspace)) ||
-			b.Place != "" && Within(path.Clean(place), b.Place) ||
+			lying(append(b.places(), b.composed().targets()...), path.Clean(place)) ||
 			slices.ContainsFunc(b.Spec.Mounts, mounted) {
 			return place, nil
 		}
@@ -290,7 +290,7 @@ func (e *Engine) findCommand(ctx context.Context, b box, id, name, dirs string) 
 // a command, by what is known of its files; "" if there is none, or where
 // something else may lie over them: then the sandbox itself is asked.
 func (e *Engine) commandInImage(ctx context.Context, b box, places []string) string {
-	over := append(Mounted(), b.places()...)
+	over := slices.Concat(Mounted(), b.places(), b.composed().targets())
 	for _, m := range b.Spec.Mounts {
 		over = append(over, m.Target)
 	}

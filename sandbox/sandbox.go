@@ -78,6 +78,8 @@ type Spec struct {
 	// ReadOnly keeps the command from changing the image's files: it may write
 	// to the project, its home, /tmp, /var/tmp and /run.
 	ReadOnly bool
+	// Composed is what the project's devcontainer asks for; nil is nothing.
+	Composed *Composition
 	// Limit returns the limits of the sandbox on a machine; nil is no limit.
 	Limit func(machine engine.Limits) engine.Limits
 

@@ -160,7 +160,8 @@ func (e *Engine) boxConfig(ctx context.Context, b box, seccomp string) (_ engine
 		return engine.Config{}, false, err
 	}
 	config := engine.Config{
-		Labels: labels(b.Session, "box"), Image: img.id, Command: b.argv(), User: user, Dir: b.places()[0],
+		Labels: labels(b.Session, "box"), Image: img.id, Command: b.argv(), User: user,
+		Dir: cmp.Or(b.composed().Dir, b.places()[0]),
 		TTY: b.TTY, Stdin: b.Stdin != nil,
 		// Process 1 ignores signals that it has no handler for: an init makes
 		// Ctrl-C work for every command. Without one a second Ctrl-C kills.
@@ -176,6 +177,9 @@ func (e *Engine) boxConfig(ctx context.Context, b box, seccomp string) (_ engine
 		ownHome = e.mountHome(&config, user, ownHome)
 	}
 	config.Mounts = append(config.Mounts, b.Spec.Mounts...)
+	if err := e.mountComposed(ctx, b, &config); err != nil {
+		return engine.Config{}, false, err
+	}
 	for _, c := range b.covers {
 		targets := []string{c.Path}
 		if !path.IsAbs(c.Path) {
@@ -194,6 +198,9 @@ func (e *Engine) boxConfig(ctx context.Context, b box, seccomp string) (_ engine
 	}
 	if b.ReadOnly || ownHome || !hasHome(theirs, user) {
 		env = append([]string{"HOME=" + path.Dir(Workspace)}, env...)
+	}
+	if more := b.composed().Env; more != nil {
+		env = append(more(theirs.Env), env...)
 	}
 	env = append(unset(b.Defaults, theirs.Env), env...)
 	if b.TTY {

@@ -32,16 +32,23 @@ func (e *Engine) boxUser(ctx context.Context, b box, image engine.Image) (user s
 	if host.Rootless {
 		return "0:0", true, nil
 	}
-	homeless := numeric(image.User) && !namesHome(image.Env)
 	info, err := os.Stat(b.Dir)
 	if err != nil {
 		return "", false, fmt.Errorf("look at the project: %w", err)
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || openToAll(b.Dir) {
+	owner := ""
+	if ok {
+		owner = strconv.Itoa(int(st.Uid))
+	}
+	kept := false
+	if image.User, kept, err = e.composedUser(ctx, b, image, owner); err != nil {
+		return "", false, err
+	}
+	homeless := numeric(image.User) && !namesHome(image.Env)
+	if kept || !ok || openToAll(b.Dir) {
 		return image.User, homeless, nil
 	}
-	owner := strconv.Itoa(int(st.Uid))
 	// In numbers: what a name stands for is decided by the image.
 	uid, _, _ := strings.Cut(image.User, ":")
 	if owner == "0" && (uid == "" || uid == "root" || uid == "0") {

@@ -260,6 +260,7 @@ var arrows = []arrow{
 	{"internal/project", "internal/failure", "what was declined, and usage errors"},
 	{"internal/project", "internal/home", "where consent is remembered"},
 	{"internal/project", "internal/launch", "which mounts, ports and variables a sandbox may have"},
+	{"internal/project", "internal/protect", "a command on this host gets no secret of aileron's"},
 	{"internal/project", "internal/regular", "reads the Dockerfile of a repository"},
 	{"internal/project", "internal/session", "what a session records of what is shared"},
 	{"internal/project", "internal/termsafe", "shows a Dockerfile without control characters"},

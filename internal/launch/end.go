@@ -21,6 +21,9 @@ func (b *sandboxed) end(ctx context.Context, code int, err error) error {
 		b.signals.interrupt()
 	}
 	if err = withHint(err); failedPreflight(err) {
+		if b.Advice != "" {
+			err = hint.New(err, "%s", b.Advice)
+		}
 		b.session.RecordDisabled(context.WithoutCancel(ctx), reasonPreflight, asLine(err))
 	}
 	left := errors.Is(err, engine.ErrLeft)

@@ -55,7 +55,7 @@ func sessionVariables() []string {
 // checkVariables refuses a variable of the user's that has a bound secret in its value: the sandbox must never have
 // one. The error names the variable and the binding, and no byte of the value.
 func (b *sandboxed) checkVariables() error {
-	for _, pair := range b.Variables {
+	for _, pair := range slices.Concat(b.Variables, b.Searched) {
 		name, value, _ := strings.Cut(pair, "=")
 		binding, err := b.session.HoldsSecret(value)
 		if err != nil {

@@ -141,11 +141,11 @@ func checkMount(m engine.Mount, home string) error {
 			return fmt.Errorf("%s is refused because of %s: %s", m.Source, real, f.why)
 		}
 	}
-	return checkTarget(m.Target)
+	return CheckTarget(m.Target)
 }
 
-// checkTarget returns an error for a place in a sandbox that is the engine's, the session's or the project's.
-func checkTarget(target string) error {
+// CheckTarget returns an error for a place in a sandbox that is the engine's, the session's or the project's.
+func CheckTarget(target string) error {
 	for _, taken := range []string{"/proc", "/sys", "/dev", "/etc", "/run", sandbox.Workspace} {
 		if sandbox.Within(target, taken) || sandbox.Within(taken, target) {
 			return fmt.Errorf("%s in the sandbox is refused: %s is not yours to replace", target, taken)

@@ -31,8 +31,15 @@ type Sandbox struct {
 	Command []string
 	Needs   []string // further commands that the image must have
 	Prelude string   // runs before the command, as in sandbox.Spec
-	NotesAt string   // where the command looks for notes on its sandbox; "" is nowhere
-	Keep    bool     // the state of the command outlives the sandbox, at sandbox.StateDir
+	// Composed is what the project's devcontainer asks for; nil is nothing. Setup is the script of its commands, which
+	// runs before Prelude, and Advice what to do if the image has not what the command needs.
+	Composed *sandbox.Composition
+	Setup    string
+	Advice   string
+	// Searched are variables that went into what is composed. One with a bound secret is refused, as those of Variables.
+	Searched []string
+	NotesAt  string // where the command looks for notes on its sandbox; "" is nowhere
+	Keep     bool   // the state of the command outlives the sandbox, at sandbox.StateDir
 	// Unattended reports whether the command is told not to ask. The sandbox must be sealed.
 	Unattended bool
 	Env        []string // variables of the command
@@ -242,7 +249,7 @@ func (b *sandboxed) spec() sandbox.Spec {
 	s := sandbox.Spec{
 		Engine: b.Engine, Patience: b.Patience,
 		Image: b.Image, Build: b.Build, Progress: b.Progress,
-		Command: b.Command, Needs: b.Needs, Prelude: b.Prelude,
+		Command: b.Command, Needs: b.Needs, Prelude: b.Setup + b.Prelude, Composed: b.Composed,
 		Dir: b.dir, Mask: b.mask, Mounts: b.mounts, ReadOnly: b.ReadOnly,
 		Limit: b.limit, Cache: filepath.Join(b.Home, "cache", "images"),
 		Alive: func(id string) bool { return session.Alive(b.Home, id) },

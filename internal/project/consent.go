@@ -13,6 +13,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
 // consents remembers in aileron's home what a person has agreed to, and which offers were declined. A sandbox does not
@@ -108,6 +109,9 @@ func (a *Asker) askAboutProject(u *Use, news []Widening) error {
 	a.Infof("aileron: %s (%s) asks for more than a session has without it:", u.File.Path, u.File.Hash)
 	for _, w := range news {
 		a.Infof("  | %s%s", w.What, w.Value)
+		for line := range strings.Lines(string(w.Text)) {
+			fmt.Fprintln(a.Stderr, "  |   "+termsafe.Line(strings.TrimRight(line, "\r\n")))
+		}
 	}
 	yes, err := a.Agreed("agree, and remember this content?")
 	if err != nil {

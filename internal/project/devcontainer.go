@@ -23,6 +23,9 @@ type Devcontainer struct {
 	HostCommands bool
 
 	Plan *devcontainer.Plan // nil: none is in force
+
+	home string                  // of aileron
+	late []devcontainer.Variable // that have a value of the image's in theirs
 }
 
 // WithoutDevcontainer is the name with which a command starts without a devcontainer.

@@ -30,13 +30,16 @@ type Use struct {
 	Widens     []Widening // what a person has to agree to
 	InForce    []string   // in words
 	overruled  []string   // by flags, in words
-	unused     []string   // keys that are for a sandbox, where there is none
+	// devcontainer is that of the project, where it is in force.
+	devcontainer *Use
+	unused       []string // keys that are for a sandbox, where there is none
 }
 
 // Widening is one line of what a person has to agree to.
 type Widening struct {
 	What  string // of printable characters
 	Value string // follows it where a person decides, and is recorded nowhere
+	Text  []byte // lines that are shown below it then
 }
 
 // widen adds to what a person has to agree to.
@@ -59,6 +62,19 @@ type Asker struct {
 // UseProject reads the file of the project and puts it in force, after a person has agreed to what it widens. s is nil
 // for a command without a sandbox, whose project is the current directory.
 func (a *Asker) UseProject(o *Session, s *Sandbox) error {
+	if err := a.useProjectFile(o, s); err != nil || s == nil {
+		return err
+	}
+	if home, err := a.Home(); err != nil {
+		return err
+	} else if err := s.ParseShared(home); err != nil {
+		return err
+	}
+	return a.useDevcontainer(&o.Project, o, s)
+}
+
+// useProjectFile puts the project's file in force.
+func (a *Asker) useProjectFile(o *Session, s *Sandbox) error {
 	u := &o.Project
 	home, dir, err := a.readProject(u, s)
 	if err != nil || dir == "" {
@@ -85,13 +101,18 @@ func (a *Asker) UseProject(o *Session, s *Sandbox) error {
 // UseProjectImage reads the file of the project and puts in force what is about the image, as [Asker.UseProject] does.
 func (a *Asker) UseProjectImage(u *Use, s *Sandbox) error {
 	home, dir, err := a.readProject(u, s)
-	if err != nil || dir == "" {
+	if err != nil {
 		return err
 	}
-	if err := u.useImage(s, dir); err != nil {
-		return u.fault(err)
+	if dir != "" {
+		if err := u.useImage(s, dir); err != nil {
+			return u.fault(err)
+		}
+		if err := a.agreeToProject(home, u); err != nil {
+			return err
+		}
 	}
-	return a.agreeToProject(home, u)
+	return a.useDevcontainer(u, nil, s)
 }
 
 // readProject reads the file of the project in dir, which is "" if there is none, or if it was put in force already.

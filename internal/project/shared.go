@@ -145,7 +145,7 @@ func (u *Use) useVariables(s *Sandbox) error {
 		}
 		s.Shared.Env = append(s.Shared.Env, name+"="+value)
 		u.InForce = append(u.InForce, "variable "+name)
-		u.Widens = append(u.Widens, Widening{"set the variable " + name, " to " + strconv.Quote(value)})
+		u.Widens = append(u.Widens, Widening{What: "set the variable " + name, Value: " to " + strconv.Quote(value)})
 	}
 	return nil
 }

@@ -40,6 +40,8 @@ func (o *SandboxOptions) Register(cmd *cobra.Command, sandboxes string) {
 	f.StringArrayVar(&o.Ports, "port", nil, "publish a port of the sandbox on 127.0.0.1: [HOST:]PORT (repeatable)")
 	f.BoolVarP(&o.Detach, "detach", "d", false,
 		"leave the session running in the background: aileron session attach reaches it")
+	f.BoolVar(&o.Devcontainer.HostCommands, "host-commands", false,
+		"let the devcontainer's initializeCommand run on this host, after you have agreed to it")
 	f.BoolVar(&o.ReadOnly, "read-only", false,
 		"allow the command to write only to the project, its home, /tmp, /var/tmp and /run")
 	f.BoolVar(&o.Protect, "protect", false,
@@ -55,6 +57,7 @@ func (o *SandboxOptions) RegisterImage(cmd *cobra.Command, sandboxes string) {
 	f.StringVar(&o.Image, "image", "", "run this image instead of aileron's own")
 	o.RegisterCustom(cmd)
 	o.RegisterDir(cmd)
+	o.RegisterDevcontainer(cmd)
 }
 
 // RegisterCustom adds the flags of what is added to aileron's own images.

@@ -72,9 +72,7 @@ func openSession(
 	connectors.WarnOfRemovedKeys(a.Dir, s.Connectors, s.Versions)
 	s.Config, s.Upstream, s.Passthrough, s.Bindings = conf, up, opts.Egress == "passthrough", chosen
 	s.Allow, s.Shared, s.Optional = opts.Allow, opts.Shares, opts.Optional
-	if opts.Project.File != nil {
-		s.Project = session.ProjectFile{Hash: opts.Project.File.Hash, Widens: opts.Project.Asked()}
-	}
+	s.Project = opts.ProjectFile()
 	s.Version, s.UpstreamCA = a.Build.String(), cmp.Or(opts.UpstreamCA, conf.Upstream.CA)
 	s.Detached = a.Detached != nil
 	s.Capture, s.Export = opts.Capture, a.ExportTarget()
@@ -98,17 +96,22 @@ func RunSandboxed(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, s l
 	if err != nil {
 		return err
 	}
-	s.Engine, s.Build, s.Dir, s.Proxy, s.ReadOnly = opts.Engine, opts.Build, opts.Dir, opts.Proxy, opts.ReadOnly
+	s.Engine, s.Build, s.Proxy = opts.Engine, opts.Build, opts.Proxy
 	if err := opts.ParseShared(l.Home); err != nil {
 		return err
 	}
-	s.Protect, s.Mounts, s.Variables, s.Ports = opts.Protect, opts.Shared.Mounts, opts.Shared.Env, opts.Shared.Ports
+	opts.Into(&s)
 	opts.Shares = opts.Shared.Recorded()
 	if err := opts.CheckCapture(); err != nil {
 		return err
 	}
 	if s.Image, err = a.ImageOf(&opts.Sandbox, s.Image, l.Config.Packages); err != nil {
 		return err
+	}
+	if a.Detached == nil {
+		if err := opts.RunHostCommand(ctx, a.Child.Stderr); err != nil {
+			return err
+		}
 	}
 	if a.Detached != nil {
 		s.Began = func(running *session.Session) {

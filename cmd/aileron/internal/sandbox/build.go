@@ -43,6 +43,7 @@ config.toml and of the project's .aileron.toml, which also names the agent.`,
 	opts.RegisterCustom(cmd)
 	opts.RegisterDir(cmd)
 	opts.RegisterProject(cmd)
+	opts.RegisterDevcontainer(cmd)
 	f.StringVar(&opts.agent, "agent", "", "build this agent's image (default: the project's agent)")
 	f.BoolVar(&opts.missing, "if-missing", false, "only when it is not there")
 	return cmd

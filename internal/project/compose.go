@@ -1,0 +1,332 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/protect"
+	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/devcontainer"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// useDevcontainer puts the project's devcontainer in force, after a person has agreed to what it asks for. o is nil for
+// a command without a session, which needs the image alone.
+func (a *Asker) useDevcontainer(u *Use, o *Session, s *Sandbox) error {
+	if s.Devcontainer.Plan != nil {
+		return nil
+	}
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	dir, err := projectDir(s, home)
+	if err != nil {
+		return err
+	}
+	plan, err := a.readDevcontainer(u, s, dir)
+	if err != nil || plan == nil {
+		return err
+	}
+	for _, n := range plan.Warnings {
+		a.Infof("aileron: %s: %s", plan.File, n)
+	}
+	if err := refused(plan, s.Devcontainer.HostCommands); err != nil {
+		return err
+	}
+	d := &Use{Trust: u.Trust, File: &config.Project{Path: filepath.Join(dir, plan.File), Hash: plan.Digest}}
+	d.useImageOf(plan)
+	if o != nil {
+		if err := d.useSession(a, u, o, plan); err != nil {
+			return devcontainerFault(plan, err)
+		}
+		if err := d.useSharedOf(s, plan, dir, home); err != nil {
+			return devcontainerFault(plan, err)
+		}
+	}
+	if err := a.agreeToProject(home, d); err != nil {
+		return err
+	}
+	s.Devcontainer.Plan, s.Devcontainer.home, u.devcontainer = plan, home, d
+	return nil
+}
+
+// refused returns an error with all that a devcontainer is refused for.
+func refused(p *devcontainer.Plan, hostCommands bool) error {
+	all := slices.Clone(p.Refusals)
+	if p.OnHost != nil && !hostCommands {
+		all = append(all, devcontainer.Note{Property: p.OnHost.Phase, Text: "it would run on this host",
+			Hint: "read it (aileron sandbox plan), then pass --host-commands; or remove it"})
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	var texts, hints []string
+	for _, n := range all {
+		texts = append(texts, n.String())
+		if !slices.Contains(hints, n.Hint) {
+			hints = append(hints, n.Hint)
+		}
+	}
+	return hint.New(fmt.Errorf("use %s: %s", p.File, strings.Join(texts, "; ")),
+		"%s; or start without the devcontainer: --devcontainer=off", strings.Join(hints, "; "))
+}
+
+// devcontainerFault adds the file and a hint to an error about its content.
+func devcontainerFault(p *devcontainer.Plan, err error) error {
+	with := fmt.Errorf("use %s: %w", p.File, err)
+	if hint.Of(err) != "" {
+		return with
+	}
+	return hint.New(with, "correct the file, or start without it: --devcontainer=off")
+}
+
+// useImageOf puts in force what is about the image.
+func (u *Use) useImageOf(p *devcontainer.Plan) {
+	if b := p.Build; b != nil {
+		u.InForce = append(u.InForce, "the image of "+b.Dockerfile)
+		u.Widens = append(u.Widens, Widening{
+			What: fmt.Sprintf("build the image of %s, with %s of the project, outside of the sandbox: as root of a container, "+
+				"with the network of the engine's machine, without mediation and without a row in the audit log", b.Dockerfile,
+				hint.Plural(len(b.Files), "file")), Text: b.Data})
+	} else {
+		u.InForce = append(u.InForce, "image "+p.Image)
+		u.widen("run the image " + p.Image)
+	}
+	for _, v := range p.Local {
+		u.Widens = append(u.Widens, Widening{What: "read the variable " + strconv.Quote(v.Name) + " of this host",
+			Value: ", which is " + strconv.Quote(v.Value)})
+	}
+	for _, name := range p.Packages {
+		u.widen("install the Debian package " + strconv.Quote(name) +
+			" in the image, with the network of the engine's machine")
+	}
+}
+
+// useSession puts in force what is about the session. What .aileron.toml says precedes it.
+func (u *Use) useSession(a *Asker, file *Use, o *Session, p *devcontainer.Plan) error {
+	u.File.Egress, u.File.Connectors = p.Egress, p.Connectors
+	if file.File != nil && file.File.Egress != "" && p.Egress != "" {
+		u.File.Egress = ""
+		u.overruled = append(u.overruled, "egress")
+	}
+	if err := u.useEgress(a, o); err != nil {
+		return err
+	}
+	if err := u.useConnectors(a, o); err != nil || u.Connectors == nil {
+		return err
+	}
+	if file.Connectors == nil {
+		file.Connectors = u.Connectors
+		return nil
+	}
+	file.Connectors = slices.DeleteFunc(slices.Clone(file.Connectors), func(fqn spec.FQN) bool { // those that both name
+		return !slices.Contains(u.Connectors, fqn)
+	})
+	return nil
+}
+
+// useSharedOf puts in force what the sandbox shares with this host, and what runs in it.
+func (u *Use) useSharedOf(s *Sandbox, p *devcontainer.Plan, dir, home string) error {
+	if err := checkWorkspace(p); err != nil {
+		return err
+	}
+	u.File.Env = map[string]string{}
+	for _, v := range p.Env {
+		if strings.Contains(v.Value, "${containerEnv:") {
+			if err := launch.CheckVariable(v.Name + "=" + v.Value); err != nil {
+				return err
+			}
+			if !slices.Contains(variableNames(s.Shared.Env), v.Name) {
+				s.Devcontainer.late = append(s.Devcontainer.late, v)
+				u.Widens = append(u.Widens, Widening{What: "set the variable " + v.Name, Value: " to " + strconv.Quote(v.Value)})
+			}
+			continue
+		}
+		u.File.Env[v.Name] = v.Value
+	}
+	for _, name := range p.Unset {
+		if err := launch.CheckVariable(name + "="); err != nil {
+			return err
+		}
+	}
+	for _, port := range p.Ports {
+		u.File.Ports = append(u.File.Ports, strconv.Itoa(port))
+	}
+	for _, m := range p.Mounts {
+		if err := launch.CheckTarget(m.Target); err != nil {
+			return err
+		}
+		switch m.Type {
+		case devcontainer.Bind:
+			rel, err := filepath.Rel(dir, m.Source)
+			if err != nil {
+				return err
+			}
+			text := rel + ":" + m.Target
+			if m.ReadOnly {
+				text += ":ro"
+			}
+			u.File.Mounts = append(u.File.Mounts, text)
+		case devcontainer.Volume:
+			if m.Source != "" {
+				u.widen(fmt.Sprintf("keep the volume %s, at %s, from one sandbox to the next", m.Source, m.Target))
+			}
+		}
+	}
+	if err := u.useShared(s, dir, home); err != nil {
+		return err
+	}
+	for _, c := range p.Commands {
+		u.InForce = append(u.InForce, c.Phase)
+		u.Widens = append(u.Widens, Widening{What: "run " + c.Phase + " in the sandbox", Value: ": " + commandText(c)})
+	}
+	if c := p.OnHost; c != nil {
+		u.InForce = append(u.InForce, c.Phase)
+		u.Widens = append(u.Widens, Widening{What: "run " + c.Phase + " on this host, outside of any sandbox",
+			Value: ": " + commandText(*c)})
+	}
+	return nil
+}
+
+// checkWorkspace returns an error for a place of the project that a sandbox has something else at, and for a mount that
+// lies over it, or over its repository.
+func checkWorkspace(p *devcontainer.Plan) error {
+	at := p.Workspace.Mount
+	err := sandbox.CheckPlace(at)
+	if sandbox.Within(at, "/usr/src") && at != "/usr/src" {
+		err = nil // no part of a system
+	}
+	if err != nil {
+		return fmt.Errorf("the project at %s: %w", at, err)
+	}
+	for _, m := range p.Mounts {
+		if sandbox.Within(at, m.Target) || sandbox.Within(m.Target, filepath.Join(at, ".git")) {
+			return hint.New(fmt.Errorf("mount %s: it would lie over the project, or its repository", m.Target),
+				"name another place, or start without the devcontainer: --devcontainer=off")
+		}
+	}
+	return nil
+}
+
+// commandText returns what a command runs, for people.
+func commandText(c devcontainer.Command) string {
+	var all []string
+	for _, part := range c.Parts {
+		text := strconv.Quote(part.Shell)
+		if part.Args != nil {
+			text = fmt.Sprintf("%q", part.Args)
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, " and ")
+}
+
+// Into adds to a launch what the flags, the project's file and its devcontainer ask for of the sandbox.
+func (s *Sandbox) Into(l *launch.Sandbox) {
+	l.Dir, l.ReadOnly, l.Protect = s.Dir, s.ReadOnly, s.Protect
+	l.Mounts, l.Variables, l.Ports = s.Shared.Mounts, s.Shared.Env, s.Shared.Ports
+	p := s.Devcontainer.Plan
+	if p == nil {
+		return
+	}
+	l.Composed = s.Devcontainer.composition()
+	if l.Setup = p.Script(); l.Setup != "" {
+		l.Needs = append(slices.Clone(l.Needs), "sh")
+	}
+	for _, v := range slices.Concat(p.Local, s.Devcontainer.late) {
+		l.Searched = append(l.Searched, v.Name+"="+v.Value)
+	}
+	if p.Build != nil && !p.Build.UsesBase || p.Build == nil {
+		l.Advice = agentAdvice(p)
+	}
+}
+
+// agentAdvice returns what to do about an image of a devcontainer that lacks the agent.
+func agentAdvice(p *devcontainer.Plan) string {
+	file := "a Dockerfile (aileron sandbox init shows one)"
+	if p.Build != nil {
+		file = p.Build.Dockerfile
+	}
+	return "build it on the agent's image: begin the last stage of " + file + " with ARG BASE and FROM ${BASE}, or " +
+		"install the agent there; or start without the devcontainer: --devcontainer=off"
+}
+
+// composition returns what the devcontainer asks for of its sandbox.
+func (d *Devcontainer) composition() *sandbox.Composition {
+	p := d.Plan
+	c := &sandbox.Composition{User: p.User, KeepUser: !p.UpdateUID, Workspace: p.Workspace.Mount, Dir: p.Workspace.Folder,
+		Home: d.home}
+	for _, m := range p.Mounts {
+		switch m.Type {
+		case devcontainer.Volume:
+			c.Volumes = append(c.Volumes, sandbox.Volume{Name: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
+		case devcontainer.Tmpfs:
+			c.Tmpfs = append(c.Tmpfs, m.Target)
+		}
+	}
+	late := d.late
+	c.Env = func(image []string) (env []string) {
+		for _, v := range late {
+			env = append(env, v.Name+"="+v.In(func(name string) (string, bool) { return valueOf(image, name) }))
+		}
+		return env
+	}
+	return c
+}
+
+// valueOf returns the last value of a variable.
+func valueOf(env []string, name string) (value string, ok bool) {
+	for _, pair := range env {
+		if v, is := strings.CutPrefix(pair, name+"="); is {
+			value, ok = v, true
+		}
+	}
+	return value, ok
+}
+
+// ProjectFile returns what the audit log has of the files of the project.
+func (s *Session) ProjectFile() (f session.ProjectFile) {
+	for _, u := range []*Use{&s.Project, s.Project.devcontainer} {
+		if u == nil || u.File == nil {
+			continue
+		}
+		f.Hash, f.Widens = u.File.Hash, append(f.Widens, u.Asked()...)
+	}
+	return f
+}
+
+// RunHostCommand runs the initializeCommand of a devcontainer on this host, in the project. A person has agreed to it.
+// Its output goes to w.
+func (s *Sandbox) RunHostCommand(ctx context.Context, w io.Writer) error {
+	p := s.Devcontainer.Plan
+	if p == nil || p.OnHost == nil || !s.Devcontainer.HostCommands {
+		return nil
+	}
+	dir, _, err := launch.Project(s.Dir, s.Devcontainer.home)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	for _, part := range p.OnHost.Parts {
+		argv := part.Argv()
+		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // a person has agreed to it
+		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = dir, w, w, protect.WithoutSecrets(os.Environ())
+		if err := cmd.Run(); err != nil {
+			faults = append(faults, fmt.Errorf("run initializeCommand on this host: %w", err))
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,204 @@
+package project
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/sandbox"
+)
+
+const devcontainerFile = ".devcontainer/devcontainer.json"
+
+// withFiles writes files of a project.
+func withFiles(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		at := filepath.Join(dir, name)
+		must.Do(t, os.MkdirAll(filepath.Dir(at), 0o755))
+		must.Do(t, os.WriteFile(at, []byte(text), 0o644))
+	}
+}
+
+// using puts what a project has in force, at the home of a.
+func using(a *Asker, dir string, change ...func(*wanted)) (*wanted, error) {
+	w := &wanted{Sandbox: Sandbox{Dir: dir}}
+	w.Egress = "deny"
+	w.Given = func(string) bool { return false }
+	for _, c := range change {
+		c(w)
+	}
+	return w, a.UseProject(&w.Session, &w.Sandbox)
+}
+
+func trusting(w *wanted) { w.Project.Trust = true }
+
+func TestADevcontainerNeedsConsentToAllThatItReads(t *testing.T) {
+	dir, a := t.TempDir(), asker(t, t.Output())
+	t.Setenv("AILERON_TEST_VALUE", "value-one")
+	withFiles(t, dir, map[string]string{
+		devcontainerFile: `{"build": {"dockerfile": "Dockerfile"}, "containerEnv": {"A": "${localEnv:AILERON_TEST_VALUE}"},
+			"postCreateCommand": "make", "mounts": ["source=cache,target=/cache,type=volume"], "forwardPorts": [3000]}`,
+		".devcontainer/Dockerfile": "FROM x\nCOPY setup.sh /\n", ".devcontainer/setup.sh": "id\n", "other": "",
+	})
+	_, err := using(a, dir)
+	for _, want := range []string{"a person must agree to it first",
+		"build the image of .devcontainer/Dockerfile, with 1 file",
+		`read the variable "AILERON_TEST_VALUE" of this host`, "set the variable A", "run postCreateCommand in the sandbox",
+		"keep the volume cache, at /cache", "publish port 3000"} {
+		if err == nil || !strings.Contains(err.Error(), want) || hint.Of(err) == "" {
+			t.Errorf("without consent: %v, want %q", err, want)
+		}
+	}
+	if err != nil && strings.Contains(err.Error(), "value-one") {
+		t.Errorf("the error has a value: %v", err)
+	}
+	w, err := using(a, dir, trusting)
+	must.Do(t, err)
+	if f := w.ProjectFile(); len(f.Widens) != 6 || f.Hash != w.Devcontainer.Plan.Digest {
+		t.Errorf("recorded is %+v", f)
+	}
+	if _, err := using(a, dir); err != nil {
+		t.Errorf("the same is asked about again: %v", err)
+	}
+	for what, change := range map[string]func(){
+		"the file": func() {
+			withFiles(t, dir, map[string]string{devcontainerFile: `{"build": {"dockerfile": "Dockerfile"},
+				"containerEnv": {"A": "${localEnv:AILERON_TEST_VALUE}"}}`})
+		},
+		"a variable": func() { t.Setenv("AILERON_TEST_VALUE", "two") },
+		"the Dockerfile": func() {
+			withFiles(t, dir, map[string]string{".devcontainer/Dockerfile": "FROM x\nCOPY setup.sh /\nRUN id\n"})
+		},
+		"a file that it copies": func() { withFiles(t, dir, map[string]string{".devcontainer/setup.sh": "reboot\n"}) },
+	} {
+		change()
+		if _, err := using(a, dir); err == nil || !strings.Contains(err.Error(), "a person must agree") {
+			t.Errorf("%s changes, and the old consent holds: %v", what, err)
+		}
+		_, err := using(a, dir, trusting)
+		must.Do(t, err)
+	}
+	withFiles(t, dir, map[string]string{"other": "changed"})
+	if _, err := using(a, dir); err != nil {
+		t.Errorf("a file that is not read is asked about: %v", err)
+	}
+	if w, err := using(a, dir, func(w *wanted) { w.Devcontainer.Name = WithoutDevcontainer }); err != nil ||
+		w.Devcontainer.Plan != nil {
+		t.Errorf("--devcontainer=off: %v, %v", w.Devcontainer.Plan, err)
+	}
+}
+
+func TestADevcontainerDoesNotWidenASession(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"the host":       {`"initializeCommand": "id"`, "initializeCommand: it would run on this host"},
+		"the proxy":      {`"containerEnv": {"HTTPS_PROXY": "http://x"}`, `"HTTPS_PROXY": the session sets it`},
+		"trust":          {`"remoteEnv": {"SSL_CERT_FILE": "/x"}`, `"SSL_CERT_FILE": the session sets it`},
+		"trust, late":    {`"remoteEnv": {"SSL_CERT_FILE": "${containerEnv:X}"}`, `"SSL_CERT_FILE": the session sets it`},
+		"taking away":    {`"remoteEnv": {"HTTPS_PROXY": null}`, `"HTTPS_PROXY": the session sets it`},
+		"a name":         {`"remoteEnv": {"A; id": null}`, "it is not K=V"},
+		"our variables":  {`"containerEnv": {"AILERON_TOKEN": "x"}`, "the session sets it"},
+		"hooks":          {`"mounts": ["type=bind,source=.git,target=/git"]`, "past the protection of git's hooks"},
+		"the project":    {`"mounts": ["type=bind,source=.,target=/p"]`, "past the protection of git's hooks"},
+		"the workspace":  {`"mounts": ["type=volume,source=v,target=/workspaces"]`, "it would lie over the project"},
+		"its repository": {`"mounts": ["type=tmpfs,target=${containerWorkspaceFolder}/.git/hooks"]`, "or its repository"},
+		"trust files":    {`"mounts": ["type=tmpfs,target=/etc/aileron"]`, "/etc is not yours to replace"},
+		"names":          {`"mounts": ["type=volume,source=v,target=/etc/ssl"]`, "/etc is not yours to replace"},
+		"a system": {`"workspaceMount": "type=bind,source=${localWorkspaceFolder},target=/etc", "workspaceFolder": "/etc"`,
+			"/etc in the sandbox is not the project's"},
+		"our ports": {`"forwardPorts": [3128]`, "is its gateway's"},
+		"a package": {`"customizations": {"aileron": {"packages": ["jq"]}}`, ""},
+	} {
+		dir, a := t.TempDir(), asker(t, t.Output())
+		withFiles(t, dir, map[string]string{devcontainerFile: `{"image": "x", ` + c.text + `}`, ".git/config": ""})
+		w, err := using(a, dir, trusting)
+		if c.want == "" {
+			if err == nil {
+				_, err = a.ImageOf(&w.Sandbox, sandbox.BaseImage(), nil)
+			}
+			c.want = "it is not aileron's own"
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || hint.Of(err) == "" {
+			t.Errorf("%s: %v, want %q and a hint", name, err, c.want)
+		}
+	}
+}
+
+func TestADevcontainerNarrowsASessionWithoutAQuestionOfItsOwn(t *testing.T) {
+	dir, a := t.TempDir(), asker(t, t.Output())
+	withFiles(t, dir, map[string]string{devcontainerFile: `{"image": "x",
+		"customizations": {"aileron": {"egress": "passthrough", "connectors": []}}}`})
+	_, err := using(a, dir)
+	if err == nil || !strings.Contains(err.Error(), "let requests to all public hosts through") {
+		t.Errorf("passthrough without consent: %v", err)
+	}
+	w, err := using(a, dir, trusting)
+	must.Do(t, err)
+	if w.Egress != "passthrough" || w.Project.Connectors == nil || len(w.Project.Connectors) > 0 {
+		t.Errorf("egress %s, connectors %v", w.Egress, w.Project.Connectors)
+	}
+	withFiles(t, dir, map[string]string{".aileron.toml": "egress = \"deny\"\n"})
+	if w, err = using(a, dir, trusting); err != nil || w.Egress != "deny" {
+		t.Errorf("beside .aileron.toml: egress %s, %v", w.Egress, err)
+	}
+}
+
+func TestWhatIsForAileronAlonePrecedesADevcontainer(t *testing.T) {
+	for name, c := range map[string]struct {
+		files  map[string]string
+		change func(*wanted)
+	}{
+		"--image":            {nil, func(w *wanted) { w.Image = "mine" }},
+		"--packages":         {nil, func(w *wanted) { w.Custom.Packages = []string{"jq"} }},
+		"--ignore-project":   {nil, func(w *wanted) { w.Project.Ignore = true }},
+		"aileron.Dockerfile": {map[string]string{Dockerfile: "ARG BASE\nFROM ${BASE}\n"}, func(*wanted) {}},
+		"packages":           {map[string]string{".aileron.toml": "packages = [\"jq\"]\n"}, trusting},
+	} {
+		dir, a := t.TempDir(), asker(t, t.Output())
+		withFiles(t, dir, map[string]string{devcontainerFile: `{"image": "x"}`})
+		withFiles(t, dir, c.files)
+		if w, err := using(a, dir, c.change); err != nil || w.Devcontainer.Plan != nil {
+			t.Errorf("%s: %v, %v", name, w.Devcontainer.Plan, err)
+		}
+		w, err := using(a, dir, c.change, trusting, func(w *wanted) { w.Devcontainer.Name = "default" })
+		if (err != nil) != (name == "--image") || err == nil && w.Devcontainer.Plan == nil {
+			t.Errorf("%s, with --devcontainer: %v, %v", name, w.Devcontainer.Plan, err)
+		}
+	}
+}
+
+func TestALaunchHasWhatTheDevcontainerAsksFor(t *testing.T) {
+	dir, a := t.TempDir(), asker(t, t.Output())
+	withFiles(t, dir, map[string]string{devcontainerFile: `{"image": "x", "remoteUser": "node",
+		"updateRemoteUserUID": false,
+		"remoteEnv": {"PATH": "${containerEnv:PATH}:/x", "B": "2"}, "workspaceFolder": "/w/sub",
+		"workspaceMount": "type=bind,source=${localWorkspaceFolder},target=/w", "postStartCommand": "true",
+		"mounts": ["source=v,target=/v,type=volume,readonly", "type=tmpfs,target=/t", "type=bind,source=d,target=/d,ro"]}`,
+		"d/file": ""})
+	w, err := using(a, dir, trusting)
+	must.Do(t, err)
+	var l launch.Sandbox
+	w.Into(&l)
+	c := l.Composed
+	if c.User != "node" || !c.KeepUser || c.Workspace != "/w" || c.Dir != "/w/sub" ||
+		!slices.Equal(c.Volumes, []sandbox.Volume{{Name: "v", Target: "/v", ReadOnly: true}}) ||
+		!slices.Equal(c.Tmpfs, []string{"/t"}) {
+		t.Errorf("composed is %+v", c)
+	}
+	if got := c.Env([]string{"PATH=/a", "PATH=/b"}); !slices.Equal(got, []string{"PATH=/b:/x"}) {
+		t.Errorf("late variables are %v", got)
+	}
+	if !slices.Equal(l.Variables, []string{"B=2"}) || len(l.Mounts) != 1 || l.Mounts[0].Target != "/d" ||
+		!l.Mounts[0].ReadOnly || !slices.Contains(l.Needs, "sh") || !strings.Contains(l.Setup, "postStartCommand") {
+		t.Errorf("the launch is %+v", l)
+	}
+	image := must.Get(a.ImageOf(&w.Sandbox, sandbox.BaseImage(), []string{"tree"}))(t)
+	if image.Ref != "x" || image.Tier() != "devcontainer" {
+		t.Errorf("the image is %+v", image)
+	}
+}

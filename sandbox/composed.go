@@ -1,0 +1,116 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/sandbox/engine"
+)
+
+// Composition is what a project asks for of its sandbox besides the image. None of it changes what seals the sandbox.
+type Composition struct {
+	// User is that of the command, by a name or numbers; "" is the image's. If it cannot write to the project the command
+	// runs as the owner of the project all the same, unless KeepUser is set.
+	User     string
+	KeepUser bool
+
+	Workspace string // where the project is besides its other places
+	Dir       string // in which the command begins
+
+	Home    string // of aileron: each has volumes of its own
+	Volumes []Volume
+	Tmpfs   []string // places
+
+	// Env returns more variables of the command, which those of the session take precedence over. The argument are those
+	// of the image. Nil is none.
+	Env func(image []string) []string
+}
+
+// Volume is a directory of the engine's that a project keeps from one sandbox to the next. Its name is the project's
+// own: no other project, and no other program of the engine, has it.
+type Volume struct {
+	Name     string // "" is one that is removed with the sandbox
+	Target   string
+	ReadOnly bool
+}
+
+// composed returns what the project asks for.
+func (b box) composed() *Composition {
+	if b.Composed == nil {
+		return &Composition{}
+	}
+	return b.Composed
+}
+
+// targets returns the places of volumes and file systems.
+func (c *Composition) targets() []string {
+	targets := slices.Clone(c.Tmpfs)
+	for _, v := range c.Volumes {
+		targets = append(targets, v.Target)
+	}
+	return targets
+}
+
+// namedVolume is the name that an engine knows a volume by. It has the labels of the state, so that forgetting that of
+// a project removes it.
+func (s State) namedVolume(name string) string {
+	return namePrefix + "volume-" + sum(strconv.Itoa(os.Getuid()), s.Home, s.Project, name)[:32]
+}
+
+// mountComposed mounts the volumes and file systems of a composition.
+func (e *Engine) mountComposed(ctx context.Context, b box, config *engine.Config) error {
+	c := b.composed()
+	owner := State{Home: c.Home, Project: b.Dir}
+	for _, v := range c.Volumes {
+		m := engine.Mount{Target: v.Target, ReadOnly: v.ReadOnly}
+		if v.Name != "" {
+			m.Volume = owner.namedVolume(v.Name)
+			err := e.EnsureVolume(ctx, m.Volume, owner.labels())
+			if errors.Is(err, engine.ErrForeign) {
+				return hint.New(fmt.Errorf("keep the volume %s: %w", v.Name, err), "remove it with: %s volume rm %s", e.Kind(),
+					m.Volume)
+			}
+			if err != nil {
+				return fmt.Errorf("keep the volume %s: %w", v.Name, err)
+			}
+		}
+		config.Mounts = append(config.Mounts, m)
+	}
+	for _, at := range c.Tmpfs {
+		if config.Tmpfs == nil {
+			config.Tmpfs = map[string]string{}
+		}
+		config.Tmpfs[at] = "exec,mode=1777"
+	}
+	return nil
+}
+
+// composedUser returns the user that a composition asks for in place of that of an image. ok reports whether the
+// command runs as that user: it is to be kept, or it is the owner of the project by another name.
+func (e *Engine) composedUser(ctx context.Context, b box, image engine.Image, owner string) (user string, ok bool,
+	err error) {
+	c := b.composed()
+	user = cmp.Or(c.User, image.User)
+	if b.Composed == nil {
+		return user, false, nil
+	}
+	missing, err := e.findUser(ctx, b.Image, c.User)
+	if err != nil {
+		return user, false, err
+	}
+	if len(missing) > 0 {
+		return user, false, &ImageError{Image: b.Image.Ref, Missing: []string{"the user " + c.User +
+			" that devcontainer.json names"}}
+	}
+	if c.KeepUser && c.User != "" {
+		return user, true, nil
+	}
+	uid, _, err := e.idsOf(ctx, b.Image, user)
+	return user, err == nil && !numeric(user) && strconv.Itoa(uid) == owner, nil
+}

@@ -1,0 +1,61 @@
+package devcontainer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Script returns a script for sh that runs the commands in their order, those of one phase at once, and takes away the
+// variables of Unset. Output goes to stderr: stdout is the agent's. What fails ends the script with its exit code, and
+// so does a signal while a command runs: it is 128 and its number. It is "" where there is nothing to do.
+//
+// A command gets no input. The positional parameters are kept.
+func (p *Plan) Script() string {
+	if len(p.Commands) == 0 && len(p.Unset) == 0 {
+		return ""
+	}
+	var s strings.Builder
+	if len(p.Unset) > 0 {
+		fmt.Fprintf(&s, "unset %s\n", strings.Join(p.Unset, " "))
+	}
+	// A shell without job control starts what is in the background with SIGINT ignored. It is the end of the script that
+	// ends them: it is the first process of the sandbox.
+	s.WriteString("trap 'echo \"aileron: interrupted\" >&2; exit 130' INT\ntrap 'exit 143' TERM\ntrap 'exit 129' HUP\n")
+	for _, c := range p.Commands {
+		fmt.Fprintf(&s, "echo %s >&2\n", quote("aileron: "+c.Phase))
+		for i, part := range c.Parts {
+			fmt.Fprintf(&s, "( %s ) </dev/null >&2 &\naileron_%d=$!\n", part.exec(), i)
+		}
+		for i, part := range c.Parts {
+			name := c.Phase
+			if part.Name != "" {
+				name += "." + part.Name
+			}
+			fmt.Fprintf(&s, "wait \"$aileron_%d\" || {\naileron_code=$?\necho %s\"$aileron_code\" >&2\n"+
+				"exit \"$aileron_code\"\n}\n", i, quote("aileron: "+name+" failed, so the command does not start: exit code "))
+		}
+	}
+	s.WriteString("trap - INT TERM HUP\n")
+	return s.String()
+}
+
+// exec returns what a shell runs for a part.
+func (p Part) exec() string {
+	args := p.Argv()
+	for i, arg := range args {
+		args[i] = quote(arg)
+	}
+	return "exec " + strings.Join(args, " ")
+}
+
+// Argv returns the program of a part and its arguments.
+func (p Part) Argv() []string {
+	if p.Args != nil {
+		return slices.Clone(p.Args)
+	}
+	return []string{"/bin/sh", "-c", p.Shell}
+}
+
+// quote returns text as one word of a shell.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
