@@ -38,6 +38,8 @@ var prompts = map[string]prompted{
 	"opencode with anthropic": {"opencode", "anthropic", "sk-ant-placeholder-the-real-one-stays-outside", "/v1/messages",
 		[]string{"run", "-m", "anthropic/claude-sonnet-4-5", "--format", "json", "please run the tool"},
 		`{"permission":{"bash":"allow","external_directory":"allow"}}`},
+	"pi with anthropic": {"pi", "anthropic", "sk-ant-placeholder-the-real-one-stays-outside", "/v1/messages",
+		[]string{"--provider", "anthropic", "--model", "claude-sonnet-4-5", "-p", "please run the tool"}, ""},
 	"opencode with openai": {"opencode", "openai", "sk-placeholder-the-real-one-stays-outside", "/v1/responses",
 		[]string{"run", "-m", "openai/gpt-5", "--format", "json", "please run the tool"},
 		`{"permission":{"bash":"allow","external_directory":"allow"}}`},

@@ -39,6 +39,11 @@ var conversations = map[string]conversation{
 		[]string{"run", "--continue", "-m", "anthropic/claude-sonnet-4-5", "which word was it"},
 		[]string{"run", "-s", "ID", "-m", "anthropic/claude-sonnet-4-5", "which word was it"},
 		regexp.MustCompile(`"sessionID":"(ses_[^"]+)"`)},
+	"pi": {"anthropic",
+		[]string{"--provider", "anthropic", "--model", "claude-sonnet-4-5", "--mode", "json", "-p", "the word is xyzzy"},
+		[]string{"--continue", "--provider", "anthropic", "--model", "claude-sonnet-4-5", "-p", "which word was it"},
+		[]string{"--session", "ID", "--provider", "anthropic", "--model", "claude-sonnet-4-5", "-p", "which word was it"},
+		regexp.MustCompile(`"type":"session"[^{}]*"id":"([^"]+)"`)},
 }
 
 // uses makes every credential of the session travel, and brings into the

@@ -29,6 +29,8 @@ var interactives = map[string]interactive{
 		[]string{"raw.githubusercontent.com"}},
 	"opencode": {"anthropic", []string{"-m", "anthropic/claude-sonnet-4-5"}, "Askanything", "\x03",
 		[]string{"registry.npmjs.org"}},
+	"pi": {"anthropic", []string{"--provider", "anthropic", "--model", "claude-sonnet-4-5"}, "claude-sonnet-4-5",
+		"\x03", nil},
 }
 
 // questions are what agents ask at their first start.

@@ -182,6 +182,7 @@ func TestSetupKnowsTheProviderOfAKey(t *testing.T) {
 		{"codex", anthropicKey, openaiBinding, "but like the Anthropic API key"},
 		{"opencode", anthropicKey, anthropicBinding, ""},
 		{"opencode", openaiKey, openaiBinding, ""},
+		{"pi", openaiKey, openaiBinding, ""},
 		{"opencode", "sk-or-v1-0123456789abcdef", "bearer/aileron-connector-openrouter/default", ""},
 	} {
 		o := newOwner(t)
@@ -241,7 +242,7 @@ func TestSetupRefusesBadInputAndMakesNothing(t *testing.T) {
 		args func(o owner) []string
 	}{
 		"no terminal": {"there is no terminal", func(owner) []string { return []string{"setup", "claude"} }},
-		"no agent": {"takes an agent: claude, codex, opencode",
+		"no agent": {"takes an agent: claude, codex, opencode, pi",
 			func(owner) []string { return []string{"setup", "--yes"} }},
 		"unknown agent": {`there is no agent "vim"`, func(owner) []string { return []string{"setup", "vim", "--yes"} }},
 		"two agents":    {"takes one agent", func(owner) []string { return []string{"setup", "claude", "codex"} }},

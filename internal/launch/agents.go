@@ -29,6 +29,9 @@ func ImageFor(name string) (sandbox.Image, agents.Agent, error) {
 // SwitchOn returns the arguments of an agent that is told not to ask, and adds the variables that go with them. It
 // prints which switch that is, and reports false for arguments with which there is none.
 func SwitchOn(agent *agents.Agent, args []string, infof func(format string, args ...any)) ([]string, bool) {
+	if agent.NeverAsks {
+		return args, true
+	}
 	with, ok := agent.Unattended.In(args)
 	if !ok {
 		infof("aileron: unattended: %s %.40q has no switch for that, and asks as it is configured", agent.Name, args[0])

@@ -45,6 +45,8 @@ type Agent struct {
 
 	// Unattended is how the agent is told to use its tools without asking.
 	Unattended Switch
+	// NeverAsks: it uses its tools without asking, and has no Unattended.
+	NeverAsks bool
 
 	// MCP is how the agent is told of an MCP server when it runs on this host. In a sandbox it has commands.
 	MCP Registration
@@ -111,7 +113,7 @@ func (a Agent) Start(stateDir string) string {
 
 // all returns every agent.
 func all() []Agent {
-	return []Agent{claude(), codex(), opencode()}
+	return []Agent{claude(), codex(), opencode(), pi()}
 }
 
 // Find returns the agent with that name. Each call returns a new value, which the

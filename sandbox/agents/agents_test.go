@@ -26,6 +26,9 @@ func TestEveryAgentIsComplete(t *testing.T) {
 		if len(a.Commands) == 0 || len(a.Connectors) == 0 {
 			t.Errorf("%s: Commands = %q, Connectors = %q, want both", name, a.Commands, a.Connectors)
 		}
+		if a.NeverAsks == (a.Unattended.Arg != "") {
+			t.Errorf("%s: NeverAsks is %v, and its switch %q: want one of them", name, a.NeverAsks, a.Unattended.Arg)
+		}
 		for k := range a.Env {
 			if strings.Contains(k, "KEY") || strings.Contains(k, "TOKEN") || strings.Contains(k, "SECRET") {
 				t.Errorf("%s: sets %s; keys and their placeholders come from connectors", name, k)

@@ -20,5 +20,5 @@ func ExampleFind() {
 
 func ExampleNames() {
 	fmt.Println(agents.Names())
-	// Output: [claude codex opencode]
+	// Output: [claude codex opencode pi]
 }

@@ -53,7 +53,7 @@ func TestEntriesDoNotConflict(t *testing.T) {
 	if _, err := spec.NewIndex(all); err != nil {
 		t.Error(err)
 	}
-	for _, agent := range []string{"claude", "codex", "opencode"} {
+	for _, agent := range []string{"claude", "codex", "opencode", "pi"} {
 		if err := (shims.Set{Connectors: all}).Conflict(agent); err != nil {
 			t.Error(err)
 		}

@@ -1,0 +1,41 @@
+package agents
+
+import _ "embed"
+
+//go:embed pi.Dockerfile
+var piRecipe string
+
+// piPrelude passes on the notes on the sandbox. A subcommand does not take them.
+const piPrelude = `case ${2-} in
+install|remove|uninstall|update|list|config) ;;
+*)
+	if [ -r /etc/aileron/notes.md ]; then
+		program=$1
+		shift
+		set -- "$program" --append-system-prompt /etc/aileron/notes.md "$@"
+		unset program
+	fi ;;
+esac`
+
+// pi is Mario Zechner's agent: a program for Node.js, which the toolbox has.
+//
+// It uses its tools without asking, whatever it is told, so that there is no switch for that. Version 0.87 has no MCP:
+// the commands of connectors are what it uses. From 1.0 on, which the registry has only in part, it reads servers from
+// ~/.pi/agent/mcp.json, and ignores --mcp-config.
+func pi() Agent {
+	return Agent{
+		Name:     "pi",
+		Commands: []string{"pi"},
+		Env: map[string]string{
+			// No look for a newer version, and none for fd and ripgrep, which it would download.
+			"PI_OFFLINE":   "1",
+			"PI_TELEMETRY": "0",
+		},
+		NeverAsks:  true,
+		State:      []string{".pi/agent/sessions"},
+		Resume:     []string{"--continue"},
+		Prelude:    piPrelude,
+		Recipe:     []byte(piRecipe),
+		Connectors: []string{"anthropic", "openai", "gemini", "openrouter"},
+	}
+}
