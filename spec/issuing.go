@@ -12,11 +12,14 @@ func (o *Operation) MayIssueCredentials() bool {
 	if o.Injection == nil || o.Method == "DELETE" || o.Method == "HEAD" {
 		return false
 	}
-	words := []string{o.Name}
+	words := append(strings.Split(o.Name, "."), o.Name)
 	for _, s := range o.Path.segments {
 		if s.name == "" {
 			words = append(words, s.literal)
 		}
+	}
+	if slices.Contains(words, "serviceAccounts") && slices.Contains(words, "keys") {
+		return o.Method != "GET"
 	}
 	reads := o.Method == "GET"
 	return slices.ContainsFunc(words, func(word string) bool { return isOfCredentials(word, reads) })

@@ -25,6 +25,9 @@ func TestOperationsThatMayIssueCredentialsAreKnownByTheirWords(t *testing.T) {
 		{"GET", "/v1/database/credentials/{role}", "read", true},
 		{"POST", "/v1/things", "create_api_key", true},
 		{"", "/v1/tokens", "all", true},
+		{"POST", "/v1/things", "tokens.create", true},
+		{"POST", "/v1/projects/{project}/serviceAccounts/{account}/keys", "create", true},
+		{"GET", "/v1/projects/{project}/serviceAccounts/{account}/keys", "list", false},
 
 		{"GET", "/api/v4/personal_access_tokens", "list", false},
 		{"DELETE", "/v1/tokens/{id}", "delete", false},

@@ -127,7 +127,13 @@ func TestALaunchOffersLogins(t *testing.T) {
 	m := newMachines(t)
 	m.ok("setup", "claude", "--sandbox=off", "--yes", "--key-file", m.file("key", anthropicKey))
 	launch := append(append([]string{"launch", "--sandbox=off"}, m.flags...), m.agent())
-	shown, code := m.dialogue([]string{"y\n", "machine\n", machineSecret + "\n"}, launch...)
+	// What fails is no reason not to launch, and what was pasted besides the answer does not reach the agent.
+	shown, code := m.dialogue([]string{"y\n", "machine\n", "another-secret-of-a-client\nsurplus\n"}, launch...)
+	if code != 0 || !strings.Contains(shown, "refused with invalid_client") ||
+		!strings.Contains(shown, "the launch goes on") || !strings.Contains(shown, "typed: .") {
+		t.Errorf("with a wrong secret it ends with %d: %s", code, shown)
+	}
+	shown, code = m.dialogue([]string{"y\n", "machine\n", machineSecret + "\n"}, launch...)
 	if code != 0 || !strings.Contains(shown, "github://acme/machine has no login; log in now? [y/N]") ||
 		!strings.Contains(shown, `{"items":[]}`) || strings.Contains(shown, machineSecret) {
 		t.Errorf("it ends with %d: %s", code, shown)
@@ -140,7 +146,8 @@ func TestALaunchOffersLogins(t *testing.T) {
 // agent puts a program of the name claude onto the PATH that asks the service, and returns the name.
 func (m *machines) agent() string {
 	bin := m.t.TempDir()
-	text := []byte("#!/bin/sh\nexec curl -sS https://machine.example.com/items\n")
+	text := []byte("#!/bin/sh\nprintf 'typed: %s.\\n' \"$(timeout 0.3 cat)\"\n" +
+		"exec curl -sS https://machine.example.com/items\n")
 	must.Do(m.t, os.WriteFile(filepath.Join(bin, "claude"), text, 0o700))
 	m.t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	return "claude"

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/changes"
@@ -51,25 +53,34 @@ func (s *Setup) Bind(ctx context.Context, u *unlock.Unlocker, made func(name str
 	if err != nil {
 		return nil, err
 	}
-	for i := range targets {
-		t := &targets[i]
+	bound := []vault.Binding{}
+	bind := func(targets []Target) error {
+		return BindAll(ctx, u.Recorder, v, targets, func(name string) error {
+			made(name)
+			b, err := v.Binding(name)
+			bound = append(bound, b)
+			return err
+		})
+	}
+	// Each login is kept before the next one, which may fail.
+	given := slices.DeleteFunc(slices.Clone(targets), func(t Target) bool { return t.login != nil })
+	if err := bind(given); err != nil {
+		return bound, err
+	}
+	for _, t := range targets {
 		if t.login == nil {
 			continue
 		}
 		var c vault.Credential
 		if t.Binding, c, err = s.run(ctx, u, t.login, t.Binding, nil); err != nil {
-			return nil, err
+			return bound, err
 		}
 		t.Secret, t.Grant = c.Secret, c.Grant
+		if err := bind([]Target{t}); err != nil {
+			return bound, err
+		}
 	}
-	bound := []vault.Binding{}
-	err = BindAll(ctx, u.Recorder, v, targets, func(name string) error {
-		made(name)
-		b, err := v.Binding(name)
-		bound = append(bound, b)
-		return err
-	})
-	return bound, err
+	return bound, nil
 }
 
 // BindAll binds targets in their order, and calls made with the name of each. It stops at the first that fails.
@@ -172,6 +183,9 @@ func logInAgain(ctx context.Context, u *unlock.Unlocker, b vault.Binding, passph
 	return replace(ctx, u, v, b, c)
 }
 
+// revokeWait bounds the wait of a revocation for a session that renews the token: the binding is removed in any case.
+const revokeWait = 10 * time.Second
+
 // Revoke removes a binding, after confirm has not returned an error, and ends its login at the service, for which it
 // opens the vault.
 func Revoke(ctx context.Context, u *unlock.Unlocker, name, passphraseFile string, in Login, confirm func() error,
@@ -192,9 +206,13 @@ func Revoke(ctx context.Context, u *unlock.Unlocker, name, passphraseFile string
 	if b.Login != "" {
 		var r *vault.Renewal
 		if v, sealed = u.OpenVault(ctx, passphraseFile); sealed == nil {
-			if r, sealed = v.RenewBinding(ctx, name); sealed == nil { // no session replaces it meanwhile
+			short, cancel := context.WithTimeout(ctx, revokeWait)
+			defer cancel()
+			if r, sealed = v.RenewBinding(short, name); sealed == nil { // no session replaces it meanwhile
 				defer r.End()
 				held = r.Credential
+			} else if errors.Is(sealed, context.DeadlineExceeded) && ctx.Err() == nil {
+				sealed = errors.New("a session is renewing its token, and does not end that")
 			}
 		} else if v, err = u.VaultOf(); err != nil {
 			return err

@@ -5,9 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/console"
@@ -42,13 +46,21 @@ type login struct {
 	u         *unlock.Unlocker
 	connector *spec.Connector
 	server    oauth.Server
+	command   string // that makes it, with flags
+	port      int    // of its callback
 }
 
 // run logs in for a binding of c, and returns the binding and the credential to keep. before is the grant that it takes
 // the place of, whose client is used again; nil: there is none.
 func (l *Login) run(ctx context.Context, u *unlock.Unlocker, c *spec.Connector, b vault.Binding, before *oauth.Grant,
 ) (vault.Binding, vault.Credential, error) {
-	in := &login{Login: l, u: u, connector: c, server: oauth.Server{OAuth2: *c.Credential().OAuth2}}
+	in := &login{Login: l, u: u, connector: c, server: oauth.Server{OAuth2: *c.Credential().OAuth2},
+		command: "aileron binding setup " + string(c.FQN), port: l.Port}
+	if !b.Created.IsZero() {
+		in.command = "aileron binding rebind " + b.Name
+	}
+	// The second line of a paste is not for the next reader of the terminal: an agent, or a shell.
+	defer u.DiscardTyped()
 	if err := in.chooseClient(ctx, before); err != nil {
 		return b, vault.Credential{}, err
 	}
@@ -114,7 +126,8 @@ func (in *login) advice(err error) string {
 	if refused := new(oauth.RefusedError); errors.As(err, &refused) {
 		switch refused.Code {
 		case "invalid_client", "unauthorized_client":
-			return ", with the client that is registered at the service: --client-id, --client-secret-file"
+			return ", with the client that is registered at the service: " + in.command +
+				" --client-id ID --client-secret-file FILE"
 		case "invalid_scope":
 			return " when the client may have the scopes of the connector"
 		}
@@ -132,17 +145,35 @@ func (in *login) chooseClient(ctx context.Context, before *oauth.Grant) (err err
 		s.ClientID, s.ClientSecret = before.Client, before.Secret
 	case s.ClientID == "" && !in.u.Interactive():
 		return hint.New(fmt.Errorf("log in for %s: the connector has no client of its own", in.connector.FQN),
-			"register one at the service, and pass --client-id, and --client-secret-file if it has a secret")
+			"register one at the service, and: %s --client-id ID, with --client-secret-file FILE if it has a secret",
+			in.command)
 	case s.ClientID == "":
 		if s.ClientID, err = in.u.PromptLine("client id for " + string(in.connector.FQN) + ":"); err != nil {
 			return err
 		}
 		asked = true
+		if s.Grant == spec.GrantCode && in.port == 0 {
+			if err := in.askPort(); err != nil {
+				return err
+			}
+		}
 	}
 	if s.ClientID == "" || strings.ContainsAny(s.ClientID, " \t\r\n") || len(s.ClientID) > 512 {
 		return failure.Usagef("--client-id is not the id of a client")
 	}
 	return in.chooseSecret(ctx, asked)
+}
+
+// askPort asks for the port of the callback: some services compare it with that of the client's registration.
+func (in *login) askPort() error {
+	line, err := in.u.PromptLine("port of its callback, http://localhost:PORT/callback (Enter: any):")
+	if err != nil || line == "" {
+		return err
+	}
+	if in.port, err = strconv.Atoi(line); err != nil || in.port < 1 || in.port > 65535 {
+		return failure.Usagef("the port of the callback must be 1 to 65535")
+	}
+	return nil
 }
 
 // chooseSecret reads the client's secret where one is named or needed. asked: its id was typed, and a secret may belong
@@ -207,7 +238,7 @@ func (in *login) logIn(ctx context.Context) (oauth.Grant, error) {
 			in.printPage(page)
 		})
 	}
-	b := oauth.Browser{Server: &in.server, Port: in.Port, Show: in.open, Refused: func(err error) {
+	b := oauth.Browser{Server: &in.server, Port: in.port, Show: in.open, Refused: func(err error) {
 		in.u.Infof("aileron: an answer was refused: %v; this login goes on: finish it in the page above", err)
 	}}
 	if in.NoBrowser {
@@ -222,10 +253,17 @@ func (in *login) open(page string) {
 	case in.NoBrowser:
 		in.u.Infof("aileron: open this page in a browser. If it ends at an address that cannot be reached, paste that here:")
 	case opener == nil:
-		in.u.Infof("aileron: open this page in a browser of this host within five minutes (elsewhere: --no-browser):")
+		in.u.Infof("aileron: open this page in a browser of this host within five minutes; with one elsewhere, press Ctrl-C "+
+			"and: %s --no-browser", in.command)
 	default:
-		in.u.Infof("aileron: a browser opens this page; log in there within five minutes (--no-browser: elsewhere):")
+		in.u.Infof("aileron: a browser opens this page; log in there within five minutes "+
+			"(with one elsewhere: %s --no-browser)", in.command)
 		cmd := exec.CommandContext(context.Background(), opener[0], append(opener[1:], page)...) //nolint:gosec // a person's
+		// A browser outlives Ctrl-C here, and has no use for the passphrase.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+			return strings.HasPrefix(v, string(unlock.FromEnv)+"=")
+		})
 		if cmd.Start() == nil {
 			go func() { _ = cmd.Wait() }()
 		}

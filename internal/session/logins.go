@@ -46,29 +46,35 @@ func (l *loader) bind(b vault.Binding, cred vault.Credential) proxy.Bound {
 	return bound
 }
 
-// maxTokens is how many tokens of one login stay redacted, access and refresh tokens together. With more, each renewal
-// would cost more than the one before: the set of 1000 takes 0.3 s of a core to build. The oldest of 256 was replaced
-// 128 renewals ago, which are two hours where the service refuses each token, and otherwise 128 of its lives.
-const maxTokens = 256
+// maxTokens bounds the tokens of one login that stay redacted, in bytes. Each renewal builds the search for all of them
+// anew, which takes some 0.15 s of a core at this bound. Redacted are then those of the last 13 renewals where a token
+// has 1200 bytes, and of hundreds where it is short.
+const maxTokens = 16 << 10
 
-// redactTokens adds the tokens of a login to what stays redacted. The oldest make room for them.
+// redactTokens adds the tokens of a login to what stays redacted. The oldest make room for them; those of g stay.
 func (l *loader) redactTokens(g oauth.Grant) {
 	if l.tokens == nil {
 		l.tokens = map[string][]string{}
 	}
+	kept := l.tokens[g.ID]
 	for _, token := range []string{g.Token, g.Refresh} {
-		kept := l.tokens[g.ID]
-		if token == "" || slices.Contains(kept, token) {
+		if token == "" {
 			continue
 		}
 		l.redact(token, "")
-		if kept = append(kept, token); len(kept) > maxTokens {
-			oldest := kept[0]
-			maps.DeleteFunc(l.secrets, func(_ string, c scrub.Credential) bool { return string(c.Secret) == oldest })
-			kept = kept[1:]
-		}
-		l.tokens[g.ID] = kept
+		// The last ones are those in force: a refresh token that stays as it is does not grow old.
+		kept = append(slices.DeleteFunc(kept, func(k string) bool { return k == token }), token)
 	}
+	size := 0
+	for _, token := range kept {
+		size += len(token)
+	}
+	for ; size > maxTokens && len(kept) > 2; kept = kept[1:] {
+		oldest := kept[0]
+		size -= len(oldest)
+		maps.DeleteFunc(l.secrets, func(_ string, c scrub.Credential) bool { return string(c.Secret) == oldest })
+	}
+	l.tokens[g.ID] = kept
 }
 
 // setGrants makes g what the plane may do, and only then has its logins say that their tokens are fresh.

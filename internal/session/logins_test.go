@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/must"
@@ -9,36 +10,43 @@ import (
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/action"
+	"github.com/ALRubinger/aileron/vault"
 	"github.com/ALRubinger/aileron/vault/oauth"
 )
 
-// A session that lives for weeks does not search for ever more tokens.
+// A session that lives for weeks does not search for ever more tokens, however long these are.
 func TestTheTokensOfALoginStayRedactedUpToABound(t *testing.T) {
-	l := &loader{secrets: map[string]scrub.Credential{}}
-	l.redact("static-secret-of-another", "")
-	token := func(kind string, n int) string { return fmt.Sprintf("%s-token-%06d", kind, n) }
-	const renewals = 1000
-	for n := range renewals {
-		g := oauth.Grant{ID: "login-one", Token: token("access", n), Refresh: token("refresh", n)}
-		l.redactTokens(g)
-		l.redact(g.Token, "x-access-token")
-		l.redactTokens(g) // a load for another reason
-		l.redactTokens(oauth.Grant{ID: "login-two", Token: token("other", 0)})
-	}
-	has := func(secret string) bool {
-		_, ok := l.secrets["\x00"+secret]
-		return ok
-	}
-	if !has("static-secret-of-another") || !has(token("other", 0)) {
-		t.Error("a login pushed out what is not its own")
-	}
-	for n := range renewals {
-		if young := n >= renewals-maxTokens/2; has(token("access", n)) != young || has(token("refresh", n)) != young {
-			t.Fatalf("renewal %d of %d: redacted %v, %v", n, renewals, has(token("access", n)), has(token("refresh", n)))
+	for _, size := range []int{24, 1200, vault.MaxSecret} {
+		l := &loader{secrets: map[string]scrub.Credential{}}
+		l.redact("static-secret-of-another", "")
+		token := func(kind string, n int) string {
+			head := fmt.Sprintf("%s-%06d-", kind, n)
+			return head + strings.Repeat("x", size-len(head))
 		}
-	}
-	if most := maxTokens + maxTokens/2 + 2; len(l.secrets) != most { // with those under a username
-		t.Errorf("%d secrets are redacted, want %d", len(l.secrets), most)
+		const renewals = 2000
+		for n := range renewals {
+			g := oauth.Grant{ID: "login-one", Token: token("access", n), Refresh: token("constant", 0)}
+			l.redactTokens(g)
+			l.redact(g.Token, "x-access-token")
+			l.redactTokens(g) // a load for another reason
+			l.redactTokens(oauth.Grant{ID: "login-two", Token: token("other", 0)})
+		}
+		has := func(secret string) bool {
+			_, ok := l.secrets["\x00"+secret]
+			return ok
+		}
+		if !has("static-secret-of-another") || !has(token("other", 0)) || !has(token("constant", 0)) {
+			t.Errorf("%d bytes: a login pushed out what is in force, or not its own", size)
+		}
+		young := max(maxTokens/size-1, 1) // besides the refresh token
+		for n := range renewals {
+			if has(token("access", n)) != (n >= renewals-young) {
+				t.Fatalf("%d bytes: renewal %d of %d is redacted: %v", size, n, renewals, has(token("access", n)))
+			}
+		}
+		if most := 2*young + 3; len(l.secrets) != most { // with those under a username
+			t.Errorf("%d bytes: %d secrets are redacted, want %d", size, len(l.secrets), most)
+		}
 	}
 }
 

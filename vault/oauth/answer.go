@@ -157,9 +157,10 @@ func (a *answers) tokenFields(fields map[string]any) (any, error) {
 		if name == "refresh_token" && (fields[name] == nil || isText && text == "") {
 			continue
 		}
-		if most := map[string]int{"refresh_token": maxRefresh}[name]; !isToken(text, cmp.Or(most, vault.MaxSecret)) {
+		most := cmp.Or(map[string]int{"refresh_token": maxRefresh}[name], vault.MaxSecret)
+		if !isToken(text, most) {
 			return nil, fmt.Errorf("it sent no %s that can be used: it must be %d to %d printable characters without spaces",
-				strings.ReplaceAll(name, "_", " "), vault.MinSecret, vault.MaxSecret)
+				strings.ReplaceAll(name, "_", " "), vault.MinSecret, most)
 		}
 		kept[name] = text
 	}
@@ -168,8 +169,8 @@ func (a *answers) tokenFields(fields map[string]any) (any, error) {
 	return kept, nil
 }
 
-// maxRefresh bounds a refresh token, in bytes: it is sealed with all else of a grant.
-const maxRefresh = 8 << 10
+// maxRefresh bounds a refresh token, in bytes: it is sealed with all else of a grant, as JSON, which may double it.
+const maxRefresh = 4 << 10
 
 // isToken reports whether text can be a token of at most most bytes.
 func isToken(text string, most int) bool {

@@ -121,7 +121,7 @@ func (l *attempt) listen() (stop func(), err error) {
 func (l *attempt) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	redirect, _ := url.Parse(l.config.RedirectURL)
 	switch {
-	case r.Host != redirect.Host: // a page of another name that resolves to this host
+	case r.Host != redirect.Host && r.Host+":80" != redirect.Host: // a page of another name that resolves to this host
 		l.answer(w, http.StatusMisdirectedRequest, "This is not the address of the login.")
 	case r.Header.Get("Origin") != "": // a script of another page
 		l.answer(w, http.StatusForbidden, "Only a browser that was sent here by the login page may come here.")
@@ -143,7 +143,7 @@ func (l *attempt) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			l.answer(w, http.StatusBadRequest, "The login failed, and nothing was stored. The terminal says why.")
 			return
 		}
-		l.answer(w, http.StatusOK, "You are logged in. Close this page and go back to the terminal.")
+		l.answer(w, http.StatusOK, "The service has logged you in. Close this page and go back to the terminal.")
 	}
 }
 

@@ -8,6 +8,7 @@
 package oauth
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -84,10 +85,10 @@ func (g Grant) Credential() (c vault.Credential, err error) {
 	if c.Secret, err = vault.NewSecret([]byte(g.Token)); err != nil {
 		return c, fmt.Errorf("the access token that the service sent cannot be used: %w", err)
 	}
-	sealed, err := json.Marshal(g) //nolint:gosec // it is sealed next
+	sealed, err := g.encode()
 	if len(sealed) > vault.MaxSecret {
-		g.Granted = nil               // the longest of what need not be kept
-		sealed, err = json.Marshal(g) //nolint:gosec // it is sealed next
+		g.Granted = nil // the longest of what need not be kept
+		sealed, err = g.encode()
 	}
 	if err != nil {
 		return c, fmt.Errorf("seal the grant: %w", err)
@@ -96,6 +97,15 @@ func (g Grant) Credential() (c vault.Credential, err error) {
 		return c, fmt.Errorf("what the service sent cannot be kept: %w", err)
 	}
 	return c, nil
+}
+
+// encode returns g as JSON in which only quotes and backslashes of a token take more than a byte.
+func (g Grant) encode() ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	err := e.Encode(g) //nolint:gosec // it is sealed next
+	return bytes.TrimSpace(out.Bytes()), err
 }
 
 // Facts puts what is not secret of g into b.

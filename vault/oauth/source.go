@@ -133,8 +133,36 @@ func (s *Source) Close(ctx context.Context) {
 			return
 		}
 	}
-	if s.unsaved != nil {
-		_, _ = s.save()
+	for try := 1; s.unsaved != nil; try++ {
+		b, err := s.save()
+		if err == nil {
+			return
+		}
+		if try == lastSaves || !pause(ctx, savePause) {
+			u := s.unsaved
+			s.unsaved = nil
+			u.outcome(err) // its mark stays, and the next session knows that only another login helps
+			u.End()
+			s.opts.Warn(b, err, true)
+		}
+	}
+}
+
+// The tries of a session's end to save what the service sent, and the pause between two.
+const (
+	lastSaves = 4
+	savePause = 500 * time.Millisecond
+)
+
+// pause waits, and reports false if ctx ends before.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -147,14 +175,14 @@ func (s *Source) join(now time.Time, refused vault.Secret) *flight {
 		return s.flight
 	case refused.IsZero() && s.from.Load() <= now.UnixNano() && now.UnixNano() < s.until.Load():
 		return nil // another exchange had it renewed
-	case !refused.IsZero() && s.isAnswered(now, refused):
+	case !refused.IsZero() && (!s.grant.renews() || s.isAnswered(now, refused)):
 		return nil
 	case now.Before(s.next):
 		return ended(s.usable(now, s.last))
 	}
 	f := &flight{ended: make(chan struct{})}
 	s.flight = f
-	go s.fly(f, refused)
+	go s.fly(f)
 	return f
 }
 
@@ -181,14 +209,16 @@ func (s *Source) usable(now time.Time, err error) error {
 
 // fly carries out a renewal. It goes on when the exchange that began it has ended: others may wait, and what the
 // service sends must not be lost.
-func (s *Source) fly(f *flight, refused vault.Secret) {
+func (s *Source) fly(f *flight) {
 	ctx, cancel := context.WithTimeout(context.Background(), flightTime)
 	defer cancel()
 	s.asked = s.unsaved != nil
-	b, err := s.renew(ctx, refused)
+	b, err := s.renew(ctx)
 	s.mu.Lock()
 	now := s.opts.Now()
-	warn := err != nil && !s.warned && !errors.Is(err, vault.ErrLocked)
+	// What ends the login is told even after a failure for which a later attempt would have helped.
+	ended := errors.Is(err, vault.ErrLoginNeeded) && !errors.Is(s.last, vault.ErrLoginNeeded)
+	warn := err != nil && (!s.warned || ended) && !errors.Is(err, vault.ErrLocked)
 	s.warned, s.last = warn || s.warned && err != nil, err
 	if err == nil {
 		s.wait, s.next = 0, time.Time{}
@@ -197,17 +227,18 @@ func (s *Source) fly(f *flight, refused vault.Secret) {
 		s.next = now.Add(s.wait)
 		f.err = s.usable(now, err)
 	}
-	asked := s.asked
+	s.mu.Unlock()
+	if warn { // before the flight is over: Close waits for what is told of it
+		s.opts.Warn(b, err, s.asked)
+	}
+	s.mu.Lock()
 	s.flight = nil
 	s.mu.Unlock()
-	if warn {
-		s.opts.Warn(b, err, asked)
-	}
 	close(f.ended)
 }
 
 // renew renews the token, unless another process has, and makes the session use it.
-func (s *Source) renew(ctx context.Context, refused vault.Secret) (vault.Binding, error) {
+func (s *Source) renew(ctx context.Context) (vault.Binding, error) {
 	b := vault.Binding{Name: s.name}
 	if s.unsaved != nil {
 		return s.save()

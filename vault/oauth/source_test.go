@@ -172,6 +172,77 @@ func TestAnEndedLoginIsKnownToAllSessions(t *testing.T) {
 	}
 }
 
+// That a login has ended is told after a failure that may pass, too.
+func TestTheEndOfALoginIsToldAfterAnotherFailure(t *testing.T) {
+	s := newAuthServer(t)
+	v, name := sealedGrant(t, s.grant())
+	u := newSession(t, s, v, name)
+	s.sends(500, map[string]any{})
+	_ = u.fresh()
+	s.sends(400, map[string]any{"error": "invalid_grant"})
+	u.clock.Add(301)
+	if err := u.fresh(); !errors.Is(err, vault.ErrLoginNeeded) || strings.Count(u.told(), "warned") != 2 {
+		t.Errorf("%v; told %s", err, u.told())
+	}
+}
+
+// What the disk does not take at the end of a session either is an outcome in its log, and is told.
+func TestATokenThatCannotBeKeptAtTheEndIsTold(t *testing.T) {
+	s := newAuthServer(t)
+	v, name := sealedGrant(t, s.grant())
+	u := newSession(t, s, v, name)
+	blocked := filepath.Join(v.Dir(), "bindings")
+	s.answer = func(url.Values) (int, http.Header, string) {
+		must.Do(t, os.Chmod(blocked, 0o777)) // as in TestANewTokenIsOnDiskBeforeItIsUsed
+		return 200, jsonType, with("scope", nil)
+	}
+	if err := u.fresh(); err == nil {
+		t.Fatal("it was kept")
+	}
+	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	u.source.Close(short)
+	must.Do(t, os.Chmod(blocked, 0o700))
+	told := u.told()
+	if !strings.HasSuffix(told, "; failed; warned: "+told[strings.LastIndex(told, "keep the new token"):]) {
+		t.Errorf("told %s", told)
+	}
+	if err := newSession(t, s, v, name).fresh(); !errors.Is(err, vault.ErrLoginNeeded) || len(s.asked()) != 1 {
+		t.Errorf("the next session: %v, asked %d times", err, len(s.asked()))
+	}
+}
+
+// The longest refresh token is kept, whatever its characters.
+func TestALongRefreshTokenIsKept(t *testing.T) {
+	s := newAuthServer(t)
+	v, name := sealedGrant(t, s.grant())
+	u := newSession(t, s, v, name)
+	for _, long := range []string{"refresh" + strings.Repeat("<", 4<<10-7), "refresh" + strings.Repeat(`"`, 4<<10-7)} {
+		s.sends(200, token(map[string]any{"refresh_token": long, "expires_in": 1}))
+		u.clock.Add(3600)
+		must.Do(t, u.fresh())
+		if got := u.grant().Refresh; got != long {
+			t.Errorf("kept %d bytes: %.10s", len(got), got)
+		}
+	}
+}
+
+// A refused token that nothing renews is the service's answer, and no reason to ask for another login while it lives.
+func TestARefusedTokenWithoutARefreshTokenIsNoEnd(t *testing.T) {
+	s := newAuthServer(t)
+	g := s.grant()
+	g.Refresh, g.Issued = "", time.Now()
+	v, name := sealedGrant(t, g)
+	u := newSession(t, s, v, name)
+	if err := u.source.Fresh(t.Context(), must.Get(vault.NewSecret([]byte(g.Token)))(t)); err != nil || u.told() != "" {
+		t.Errorf("%v; told %s", err, u.told())
+	}
+	u.clock.Add(86400)
+	if err := u.fresh(); !errors.Is(err, vault.ErrLoginNeeded) || !strings.Contains(u.told(), "warned") {
+		t.Errorf("when it has expired: %v; told %s", err, u.told())
+	}
+}
+
 // A user who binds the login again while it is renewed has the last word, and the log has what the service did.
 func TestALoginThatIsBoundAgainDuringARenewalStaysAsItIs(t *testing.T) {
 	s := newAuthServer(t)

@@ -2,14 +2,15 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/binding"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/setup"
 	"github.com/ALRubinger/aileron/internal/bindings"
 	"github.com/ALRubinger/aileron/internal/connectors"
+	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
@@ -133,8 +134,12 @@ func offer(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, agent agen
 		b := bindings.Setup{Connectors: []string{string(c.FQN)}, Identity: "default"}
 		b.PassphraseFile = opts.PassphraseFile
 		b.Upstream = a.ReachServices(&opts.UpstreamOptions)
-		if _, err := b.Bind(ctx, &a.Unlocker, binding.PrintName(a)); err != nil {
+		_, err = b.Bind(ctx, &a.Unlocker, func(name string) { a.Infof("aileron: bound %s", name) })
+		if exit := (console.ExitError{}); errors.As(err, &exit) || ctx.Err() != nil {
 			return err
+		}
+		if err != nil {
+			a.Infof("aileron: %v; the launch goes on, and it can be bound later with: aileron binding setup %s", err, c.FQN)
 		}
 	}
 	return nil
