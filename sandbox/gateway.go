@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 
 	"github.com/ALRubinger/aileron/sandbox/engine"
@@ -36,9 +38,9 @@ func (e *Engine) gatewayImage(ctx context.Context) (string, error) {
 	if !engine.IsNotFound(err) {
 		return "", err
 	}
-	layer, err := gatewayLayer()
+	archive, err := gatewayArchive()
 	if err == nil {
-		err = e.Import(ctx, gatewayRef, layer)
+		err = e.Load(ctx, archive)
 	}
 	if err != nil {
 		return "", fmt.Errorf("make the gateway's image: %w", err)
@@ -47,9 +49,33 @@ func (e *Engine) gatewayImage(ctx context.Context) (string, error) {
 	return img.id, err
 }
 
+// gatewayArchive is the image as engines load it. They could import the layer alone, but Podman 4 leaves a copy of what
+// it imports among its temporary files.
+func gatewayArchive() (*bytes.Buffer, error) {
+	layer, err := gatewayLayer()
+	if err != nil {
+		return nil, err
+	}
+	config := fmt.Sprintf(`{"architecture":%q,"os":"linux","config":{},`+
+		`"rootfs":{"type":"layers","diff_ids":["sha256:%x"]}}`, runtime.GOARCH, sha256.Sum256(layer))
+	manifest := fmt.Sprintf(`[{"Config":"config.json","RepoTags":[%q],"Layers":["layer.tar"]}]`, gatewayRef)
+	var archive bytes.Buffer
+	tw := tar.NewWriter(&archive)
+	var faults []error
+	for _, f := range []struct {
+		name string
+		data []byte
+	}{{"layer.tar", layer}, {"config.json", []byte(config)}, {"manifest.json", []byte(manifest)}} {
+		faults = append(faults, tw.WriteHeader(&tar.Header{Name: f.name, Mode: 0o444, Size: int64(len(f.data))}))
+		_, err := tw.Write(f.data)
+		faults = append(faults, err)
+	}
+	return &archive, errors.Join(append(faults, tw.Close())...)
+}
+
 // gatewayLayer is the image's only layer: what is mounted over, and nothing that
 // could run.
-func gatewayLayer() (*bytes.Buffer, error) {
+func gatewayLayer() ([]byte, error) {
 	var layer bytes.Buffer
 	tw := tar.NewWriter(&layer)
 	var faults []error
@@ -61,7 +87,7 @@ func gatewayLayer() (*bytes.Buffer, error) {
 	} {
 		faults = append(faults, tw.WriteHeader(h))
 	}
-	return &layer, errors.Join(append(faults, tw.Close())...)
+	return layer.Bytes(), errors.Join(append(faults, tw.Close())...)
 }
 
 // startGateway starts the gateway and waits until it is ready.

@@ -18,6 +18,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/build"
 	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/client"
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/internal/procid"
@@ -55,15 +56,14 @@ func (e *Engine) Image(ctx context.Context, ref string) (Image, error) {
 	return img, nil
 }
 
-// Import makes an image from the files of a tar archive.
-func (e *Engine) Import(ctx context.Context, ref string, files io.Reader) error {
-	source := image.ImportSource{Source: files, SourceName: "-"}
-	output, err := e.cli.ImageImport(ctx, source, ref, image.ImportOptions{})
+// Load makes the images of a tar archive, as `docker save` writes it.
+func (e *Engine) Load(ctx context.Context, archive io.Reader) error {
+	output, err := e.cli.ImageLoad(ctx, archive, client.ImageLoadWithQuiet(true))
 	if err != nil {
 		return err
 	}
-	defer output.Close()
-	return new(buildOutput).read(output, io.Discard)
+	defer output.Body.Close()
+	return new(buildOutput).read(output.Body, io.Discard)
 }
 
 // Recipe is what an image is built of.
