@@ -70,7 +70,8 @@ var eventTable = []struct {
 	{EventBindingRevoked, "a binding was removed"},
 	{EventBindingRefreshStarted, "the intent of a renewal: the service is about to be asked for a token"},
 	{EventBindingRefreshed, "a session has renewed the token of a login"},
-	{EventBindingRefreshFailed, "it could not"},
+	{EventBindingRefreshFailed, "it could not, or the login has ended; without a `binding.refresh_started` of the same " +
+		"`request_id`, nothing was asked"},
 	{EventVaultCreated, "the vault was created"},
 	{EventVaultUnlocked, "the vault was unlocked"},
 	{EventVaultLocked, "the vault was locked"},
