@@ -67,7 +67,7 @@ func newHome(ctx context.Context, binary, dir, originAddr, originRoots, limits, 
 			return nil, err
 		}
 	}
-	pins := []string{fmt.Sprintf("%q", apiHost+":443:"+originAddr)}
+	pins := []string{fmt.Sprintf("%q", apiHost+":443:"+originAddr), fmt.Sprintf("%q", loginHost+":443:"+originAddr)}
 	for i := range manyHosts {
 		pins = append(pins, fmt.Sprintf("%q", manyHost(i)+":443:"+originAddr))
 	}

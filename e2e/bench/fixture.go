@@ -25,7 +25,7 @@ type fixture struct {
 	cfg      partConfig
 	origin   *process
 	home     *home
-	wide     *home // with room for many tunnels
+	wide     *home // with room for many tunnels, and a login
 	boxes    *boxes
 	subjects []*subject
 	absent   []string // subjects that cannot run here, and why
@@ -97,6 +97,9 @@ func (y *fixture) launchAileron(ctx context.Context, wide bool) (*subject, error
 	}
 	if *home == nil {
 		made, err := y.makeHome(ctx, dir, limits)
+		if err == nil && wide {
+			err = made.logIn(ctx, dir)
+		}
 		if err != nil {
 			return nil, err
 		}

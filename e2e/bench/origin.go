@@ -44,7 +44,7 @@ func serveOrigin(ctx context.Context, cfg partConfig, ready func(announcement) e
 		return err
 	}
 	// One certificate for all names, so that a new host costs the origin nothing.
-	leaf, err := a.mint(apiHost, "*."+manyDomain, "localhost")
+	leaf, err := a.mint(apiHost, loginHost, "*."+manyDomain, "localhost")
 	if err != nil {
 		return err
 	}
@@ -75,6 +75,7 @@ func (o *origin) routes() http.Handler {
 	mux.HandleFunc("GET /v1/echo", func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Header.Get("Authorization"))
 	})
+	mux.HandleFunc("POST /v1/token", token)
 	mux.HandleFunc("GET /v1/blob/{kind}/{mib}", blob)
 	mux.HandleFunc("GET /v1/leak/{kind}", leak)
 	mux.HandleFunc("POST /v1/upload/{kind}", upload)

@@ -82,6 +82,8 @@ var scenarios = []scenario{
 		metrics: []metric{atMost(wait, 5)}},
 	{id: "Q", what: "small beside bodies that are slow to search", run: besideHostile, alone: true, turns: 3,
 		metrics: []metric{atMost(besideFew, 10), atMost(besideMany, 10), atMost(latestEvent, 20)}},
+	{id: "O", what: "A64 with a login beside a bearer", run: besideBearer, alone: true,
+		metrics: []metric{figure(loginCPU), atMost(loginTimes, 1.02)}},
 	{id: "P", what: "20 sessions on one home", run: sideBySide, alone: true, fresh: true, turns: 1,
 		metrics: []metric{figure(tailOfOne), figure(medianOfMany), figure(tailOfMany), atMost(tailGrowth, 2),
 			atLeast(leastShare, 0.5)}},

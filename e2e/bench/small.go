@@ -69,22 +69,38 @@ func repeat(f func() error) worker {
 // small asks for the small answer over and over on n connections that stay.
 func small(n int) func(context.Context, *subject, turn) (figures, error) {
 	return func(ctx context.Context, s *subject, t turn) (figures, error) {
-		workers := make([]worker, n)
-		for i := range workers {
-			c, err := s.open(ctx, apiHost+":443", "http/1.1", nil)
-			if err != nil {
-				return nil, err
-			}
-			defer c.Close()
-			for range 5 { // pools and caches fill outside of the measure
-				if err := c.item(getItems); err != nil {
-					return nil, err
-				}
-			}
-			workers[i] = repeat(func() error { return c.item(getItems) })
+		workers, end, err := s.smallAt(ctx, apiHost, n)
+		defer end()
+		if err != nil {
+			return nil, err
 		}
 		return drive(s, t, workers)
 	}
+}
+
+// smallAt returns workers that ask a host for the small answer, each on a connection that stays until end is called.
+func (s *subject) smallAt(ctx context.Context, host string, n int) (workers []worker, end func(), err error) {
+	var open []*conn
+	end = func() {
+		for _, c := range open {
+			c.Close()
+		}
+	}
+	get := request("GET", host, "/v1/items")
+	for range n {
+		c, err := s.open(ctx, host+":443", "http/1.1", nil)
+		if err != nil {
+			return nil, end, err
+		}
+		open = append(open, c)
+		for range 5 { // pools and caches fill outside of the measure
+			if err := c.item(get); err != nil {
+				return nil, end, err
+			}
+		}
+		workers = append(workers, repeat(func() error { return c.item(get) }))
+	}
+	return workers, end, nil
 }
 
 func checkSmall(ctx context.Context, s *subject) error {

@@ -27,7 +27,8 @@ type subject struct {
 	proc   *process       // nil: there is none between client and origin
 	pid    int
 
-	// another starts one more session of aileron, on the same home, or on one of its own with room for many tunnels.
+	// another starts one more session of aileron, on the same home, or on one of its own with room for many tunnels and
+	// a login.
 	another func(ctx context.Context, wide bool) (*subject, error)
 	install func(ctx context.Context, connectors int) (time.Duration, error) // in a new home, with bindings
 	box     func(ctx context.Context, engine string) (*boxes, error)
