@@ -37,13 +37,14 @@ type Source struct {
 	// Between these, in Unix nanoseconds, the token in force is used as it is.
 	from, until atomic.Int64
 
-	mu     sync.Mutex
-	grant  Grant   // in force
-	flight *flight // the renewal under way; nil: there is none
-	last   error   // of the last renewal
-	next   time.Time
-	wait   time.Duration // next is when that is over
-	warned bool          // last was reported
+	mu        sync.Mutex
+	grant     Grant   // in force: its token, and how long that lives
+	renewable bool    // something renews it
+	flight    *flight // the renewal under way; nil: there is none
+	last      error   // of the last renewal
+	next      time.Time
+	wait      time.Duration // next is when that is over
+	warned    bool          // last was reported
 
 	asked   bool     // the renewal under way has recorded a request, or one of before; only the flight under way uses it
 	unsaved *unsaved // of a renewal whose result the disk did not take; only the flight under way uses it
@@ -91,7 +92,9 @@ func (s *Source) Login() string { return s.id }
 func (s *Source) Use(g Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.grant = g
+	// The vault has the rest when it is asked for a renewal.
+	s.grant = Grant{Token: g.Token, Issued: g.Issued, Life: g.Life, Renewed: g.Renewed}
+	s.renewable = g.renews()
 	// Issued in the future: the clock was wrong then, or is now, and when the token expires is not known.
 	s.from.Store(g.Issued.Add(-margin).UnixNano())
 	if s.until.Store(g.due().UnixNano()); g.Life == 0 {
@@ -175,7 +178,7 @@ func (s *Source) join(now time.Time, refused vault.Secret) *flight {
 		return s.flight
 	case refused.IsZero() && s.from.Load() <= now.UnixNano() && now.UnixNano() < s.until.Load():
 		return nil // another exchange had it renewed
-	case !refused.IsZero() && (!s.grant.renews() || s.isAnswered(now, refused)):
+	case !refused.IsZero() && (!s.renewable || s.isAnswered(now, refused)):
 		return nil
 	case now.Before(s.next):
 		return ended(s.usable(now, s.last))
