@@ -23,7 +23,7 @@ func TestASessionWhoseEndIsRecordedDoesNotLive(t *testing.T) {
 	self, now := must.Get(procid.Of(os.Getpid()))(t), time.Now()
 	for name, c := range map[string]struct {
 		owner string
-		held  int // how often the session's lock is found held
+		held  int // how often the lock of the session is found held
 		until time.Time
 		want  bool
 	}{
