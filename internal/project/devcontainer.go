@@ -34,8 +34,8 @@ const WithoutDevcontainer = "off"
 // PlanOf returns what the image of a sandbox is composed of, for people: own is aileron's image, on which the packages
 // and the Dockerfile of flags and of the project's file go. Nothing is asked, built or put in force, and no value of a
 // variable of this host is in it.
-func (a *Asker) PlanOf(u *Use, s *Sandbox, own sandbox.Image, packages []string) (*devcontainer.Plan, error) {
-	home, err := a.Home()
+func (a *Asker) PlanOf(u *Use, s *Sandbox, own sandbox.Image) (*devcontainer.Plan, error) {
+	home, conf, err := a.Settings()
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (a *Asker) PlanOf(u *Use, s *Sandbox, own sandbox.Image, packages []string)
 		return nil, err
 	}
 	s.Devcontainer.Plan = plan
-	image, _, _, err := a.imageOf(s, own, packages)
+	image, _, _, err := a.imageOf(s, own, conf.Sandbox.Packages)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +68,24 @@ func (a *Asker) PlanOf(u *Use, s *Sandbox, own sandbox.Image, packages []string)
 	}
 	shown.Image = image.Ref
 	return shown, nil
+}
+
+// InitDevcontainer writes the files of a devcontainer for the project in dir, "" being the current directory, and
+// returns their paths in it.
+func (a *Asker) InitDevcontainer(dir string) ([]string, error) {
+	home, err := a.Home()
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = projectDir(&Sandbox{Dir: dir}, home); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return devcontainer.Scaffold(root)
 }
 
 // readDevcontainer returns the plan of the project's devcontainer, or nil if there is none, or something that a person

@@ -54,6 +54,31 @@ func (o *Shared) Recorded() session.Shared {
 	return r
 }
 
+// CheckShared returns a usage error for a variable that a sandbox cannot have and, without a sandbox (off), for flags
+// that are for one: the others are whether they are there.
+func (o *Sandbox) CheckShared(off, detach, keepGiven, proxyGiven bool) error {
+	for _, text := range o.Env {
+		if err := launch.CheckVariable(text); err != nil {
+			return failure.Usage(err)
+		}
+	}
+	if off && detach {
+		return failure.Usagef("--detach is for a sandbox, and --sandbox=off is none; " +
+			"run the command in tmux or screen to leave it on this host")
+	}
+	if off && len(o.Mounts)+len(o.Env)+len(o.Ports) > 0 {
+		return failure.Usagef("--mount, --env and --port are for a sandbox, and --sandbox=off is none")
+	}
+	if off && keepGiven {
+		return failure.Usagef("--keep is for a sandbox, and --sandbox=off is none: the agent uses its state on this host")
+	}
+	if off && (proxyGiven || o.ReadOnly || o.Protect || o.Custom.Asked()) {
+		return failure.Usagef("--sandbox-proxy, --read-only, --protect, --packages and --dockerfile are for a sandbox, " +
+			"and --sandbox=off is none")
+	}
+	return nil
+}
+
 // ParseShared parses --mount, --env and --port.
 func (o *Sandbox) ParseShared(home string) error {
 	if o.Shared != nil {

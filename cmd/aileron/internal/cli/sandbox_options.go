@@ -94,29 +94,10 @@ func (o *SandboxOptions) Check(off bool) error {
 	if err := o.CheckImage(off); err != nil {
 		return err
 	}
-	for _, text := range o.Env {
-		if err := launch.CheckVariable(text); err != nil {
-			return failure.Usage(err)
-		}
-	}
-	if o.Engine == "off" && o.Detach {
-		return failure.Usagef("--detach is for a sandbox, and --sandbox=off is none; " +
-			"run the command in tmux or screen to leave it on this host")
-	}
 	if o.Unattended && (o.Engine == "off" || o.Proxy == "off") {
 		return failure.Usagef("--unattended is for a sealed sandbox, and --sandbox=off and --sandbox-proxy=off are none")
 	}
-	if o.Engine == "off" && len(o.Mounts)+len(o.Env)+len(o.Ports) > 0 {
-		return failure.Usagef("--mount, --env and --port are for a sandbox, and --sandbox=off is none")
-	}
-	if o.Engine == "off" && o.KeepGiven {
-		return failure.Usagef("--keep is for a sandbox, and --sandbox=off is none: the agent uses its state on this host")
-	}
-	if o.Engine == "off" && (o.Proxy != "auto" || o.ReadOnly || o.Protect || o.Custom.Asked()) {
-		return failure.Usagef("--sandbox-proxy, --read-only, --protect, --packages and --dockerfile are for a sandbox, " +
-			"and --sandbox=off is none")
-	}
-	return nil
+	return o.CheckShared(o.Engine == "off", o.Detach, o.KeepGiven, o.Proxy != "auto")
 }
 
 func (o *SandboxOptions) CheckImage(off bool) error {

@@ -28,11 +28,7 @@ of this host are printed by their names. The exit code is 1 if something is refu
 			if err != nil {
 				return err
 			}
-			_, conf, err := a.Settings()
-			if err != nil {
-				return err
-			}
-			plan, err := a.PlanOf(&opts.Project, &opts.Sandbox, image, conf.Sandbox.Packages)
+			plan, err := a.PlanOf(&opts.Project, &opts.Sandbox, image)
 			if err != nil {
 				return err
 			}

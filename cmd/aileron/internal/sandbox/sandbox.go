@@ -15,8 +15,8 @@ func New(a *cli.App) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  cli.SubcommandNeeded,
 	}
-	cmd.AddCommand(launch.NewSandboxRunCommand(a), newSandboxPlanCommand(a), newSandboxBuildCommand(a),
-		newSandboxCheckCommand(a), newSandboxPruneCommand(a),
-		newSandboxReaperCommand(a), newHostReaperCommand(a))
+	cmd.AddCommand(launch.NewSandboxRunCommand(a), newSandboxInitCommand(a), newSandboxPlanCommand(a),
+		newSandboxBuildCommand(a), newSandboxCheckCommand(a), newSandboxPruneCommand(a), newSandboxReaperCommand(a),
+		newHostReaperCommand(a))
 	return cmd
 }
