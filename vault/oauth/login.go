@@ -143,7 +143,7 @@ func (l *attempt) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			l.answer(w, http.StatusBadRequest, "The login failed, and nothing was stored. The terminal says why.")
 			return
 		}
-		l.answer(w, http.StatusOK, "The service has logged you in. Close this page and go back to the terminal.")
+		l.answer(w, http.StatusOK, "You are logged in at the service. Close this page and go back to the terminal.")
 	}
 }
 

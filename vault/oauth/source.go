@@ -34,6 +34,9 @@ type Source struct {
 	name string // of the binding
 	id   string // of the login
 
+	waits    context.Context //nolint:containedctx // of renewals that wait for those of other processes
+	endWaits context.CancelFunc
+
 	// Between these, in Unix nanoseconds, the token in force is used as it is.
 	from, until atomic.Int64
 
@@ -81,6 +84,7 @@ func NewSource(name string, g Grant, opts SourceOptions) *Source {
 		opts.Now = time.Now
 	}
 	s := &Source{opts: opts, name: name, id: g.ID}
+	s.waits, s.endWaits = context.WithCancel(context.Background())
 	s.Use(g)
 	return s
 }
@@ -123,9 +127,10 @@ func (s *Source) Fresh(ctx context.Context, refused vault.Secret) error {
 	}
 }
 
-// Close waits for the renewal under way, if there is one, until ctx ends, and saves what the disk did not take before:
-// what the service has sent must not be lost. No exchange may ask any more.
+// Close waits for the renewal under way, if the service has been asked, until ctx ends, and saves what the disk did not
+// take before: what the service has sent must not be lost. No exchange may ask any more.
 func (s *Source) Close(ctx context.Context) {
+	s.endWaits()
 	s.mu.Lock()
 	f := s.flight
 	s.mu.Unlock()
@@ -213,7 +218,7 @@ func (s *Source) usable(now time.Time, err error) error {
 // fly carries out a renewal. It goes on when the exchange that began it has ended: others may wait, and what the
 // service sends must not be lost.
 func (s *Source) fly(f *flight) {
-	ctx, cancel := context.WithTimeout(context.Background(), flightTime)
+	ctx, cancel := context.WithTimeout(s.waits, flightTime)
 	defer cancel()
 	s.asked = s.unsaved != nil
 	b, err := s.renew(ctx)
@@ -221,7 +226,8 @@ func (s *Source) fly(f *flight) {
 	now := s.opts.Now()
 	// What ends the login is told even after a failure for which a later attempt would have helped.
 	ended := errors.Is(err, vault.ErrLoginNeeded) && !errors.Is(s.last, vault.ErrLoginNeeded)
-	warn := err != nil && (!s.warned || ended) && !errors.Is(err, vault.ErrLocked)
+	warn := err != nil && (!s.warned || ended) && !errors.Is(err, vault.ErrLocked) &&
+		!errors.Is(err, context.Canceled) // the session ends
 	s.warned, s.last = warn || s.warned && err != nil, err
 	if err == nil {
 		s.wait, s.next = 0, time.Time{}
@@ -256,6 +262,9 @@ func (s *Source) renew(ctx context.Context) (vault.Binding, error) {
 		}
 	}()
 	b = r.Binding
+	if ctx.Err() != nil { // nothing is asked for a session that ends
+		return b, ctx.Err()
+	}
 	g, ok, err := Of(r.Credential)
 	if err != nil {
 		return b, fmt.Errorf("%w: %w", vault.ErrLoginNeeded, err)

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -449,6 +450,26 @@ func TestTheEndOfASessionWaitsForARenewal(t *testing.T) {
 	u.source.Close(t.Context())
 	if g := u.grant(); g.Refresh != "refresh-token-two" || !strings.HasSuffix(u.told(), "renewed; announced") {
 		t.Errorf("what the service sent is lost: %s, %s", g.Refresh, u.told())
+	}
+}
+
+// A session that ends does not wait for the renewals of others, and asks nothing after them.
+func TestTheEndOfASessionEndsAWaitForAnother(t *testing.T) {
+	s := newAuthServer(t)
+	s.sends(200, token(nil))
+	v, name := sealedGrant(t, s.grant())
+	u := newSession(t, s, v, name)
+	held := must.Get(v.RenewBinding(t.Context(), name))(t)
+	fresh := make(chan error, 1)
+	go func() { fresh <- u.source.Fresh(t.Context(), must.Get(vault.NewSecret([]byte("access-token-one")))(t)) }()
+	for !u.source.Renews() {
+		runtime.Gosched()
+	}
+	u.source.Close(t.Context())
+	held.End()
+	<-fresh
+	if len(s.asked()) != 0 || u.told() != "" {
+		t.Errorf("asked %d times, told %s", len(s.asked()), u.told())
 	}
 }
 
