@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,8 +22,23 @@ func composing(t *testing.T, engine string) *user {
 	u := newUser(t, stub.Script{}, "github")
 	u.engine = engine
 	must.Do(t, os.Mkdir(filepath.Join(u.project, ".devcontainer"), 0o755))
-	t.Cleanup(func() { u.must("sandbox", "prune", "--sandbox="+engine, "--state", "--yes") })
+	before := composedImages(t, engine)
+	t.Cleanup(func() {
+		u.must("sandbox", "prune", "--sandbox="+engine, "--state", "--yes")
+		for _, name := range composedImages(t, engine) {
+			if !slices.Contains(before, name) {
+				must.Do(t, exec.Command(engine, "image", "rm", name).Run())
+			}
+		}
+	})
 	return u
+}
+
+// composedImages returns the names of images that devcontainers have built.
+func composedImages(t *testing.T, engine string) []string {
+	t.Helper()
+	list := exec.Command(engine, "image", "ls", "--format", "{{.Repository}}:{{.Tag}}", "localhost/aileron/devcontainer")
+	return strings.Fields(string(must.Get(list.Output())(t)))
 }
 
 // inDevcontainer runs a command of sh in the project.

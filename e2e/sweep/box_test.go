@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // inTheBox is what the command of a sandbox does: requests with canaries, by the proxy and past it, and one on a port
@@ -33,6 +34,13 @@ func (p *person) sandboxes() {
 	c := p.canary
 	p.must("sandbox", "check", "--sandbox=podman", "--agent=sh", "--dir", p.project)
 	p.must("sandbox", "prune", "--sandbox=podman")
+	composed := filepath.Join(p.dir, "composed")
+	must.Do(p.t, os.MkdirAll(composed, 0o700))
+	p.must("sandbox", "init", "--dir", composed)
+	p.write(filepath.Join(composed, ".devcontainer", "devcontainer.json"),
+		`{"image": "x", "containerEnv": {"A": "${localEnv:A_REQUEST_BODY}"}, "mounts": ["${localEnv:A_REQUEST_BODY}"]}`)
+	p.run("sandbox", "plan", "--dir", composed)
+	p.run("sandbox", "plan", "--dir", composed, "--json")
 	p.refused("", "sandbox", "build", "--sandbox=podman", "--dir", p.project, "--agent", "no-such-agent")
 	// A value on a command line is on the screen already; the consents to a file must not have it.
 	var variables strings.Builder

@@ -146,6 +146,12 @@ func (c *composer) finishBuild(property string, b *Build, args map[string]string
 		c.warn("image", "the Dockerfile takes precedence")
 		c.plan.Image = ""
 	}
+	// FROM ${BASE} is aileron's own image, unless the project names another.
+	if base, ok := args["BASE"]; ok && !dockerfile.IsImage(base) {
+		c.refuse(property, fmt.Sprintf("the build argument BASE is %q, which may name a file of the host", base),
+			"name an image of a registry or of the engine, or leave it to aileron")
+		return
+	}
 	b.Args = sorted(args)
 	at := path.Dir(c.File)
 	for _, p := range []*string{&b.Dockerfile, &b.Context} {

@@ -88,14 +88,21 @@ func refusedLine(line int, why, help string) error {
 	return hint.New(fmt.Errorf("read the Dockerfile, line %d: %s", line, why), "%s", help)
 }
 
+// twoBackslashes is the end of a line that some builders continue, and others do not.
+var twoBackslashes = regexp.MustCompile(`\\\\[ \t]*$`)
+
 // checkCharacters refuses what a person does not see, and what builders do not
-// agree is white space: a no-break space after a backslash keeps the next line
-// from being a continuation.
+// agree on: a no-break space after a backslash keeps the next line
+// from being a continuation, and so do two backslashes for BuildKit.
 func checkCharacters(text string) error {
 	if strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
 		return hint.New(errors.New("read the Dockerfile: it is not text"), "save it as UTF-8")
 	}
 	for i, line := range strings.Split(text, "\n") {
+		if twoBackslashes.MatchString(strings.TrimSuffix(line, "\r")) {
+			return refusedLine(i+1, "two backslashes at its end, which builders read in different ways",
+				"write one to continue it; else add something behind them")
+		}
 		for _, r := range strings.TrimSuffix(line, "\r") {
 			if r != '\t' && !unicode.IsPrint(r) {
 				return refusedLine(i+1, fmt.Sprintf("the character %U cannot be seen", r), "remove it")
@@ -156,9 +163,14 @@ var imageName = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)([:/@][A-Za-z0-
 // Before a colon, Podman's builder takes the names of its transports too
 // (containers-transports(5)): tarball:/home/me/backup.tar reads that file.
 func isImage(name string) bool {
-	if isBase(name) {
-		return true
-	}
+	return isBase(name) || isNamed(name)
+}
+
+// IsImage reports whether a builder looks for the value of a build argument among images only, where it stands after
+// FROM: see isImage.
+func IsImage(value string) bool { return !strings.Contains(value, "$") && isNamed(value) }
+
+func isNamed(name string) bool {
 	found := imageName.FindStringSubmatch(name)
 	if found == nil {
 		return false

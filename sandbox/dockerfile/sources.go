@@ -38,11 +38,15 @@ func (in instruction) sources() (sources []string, err error) {
 		return nil, refusedLine(in.line, word+" has no source and place", "write "+word+" SOURCE PLACE")
 	}
 	for _, source := range args[:len(args)-1] {
+		isURL := strings.HasPrefix(source, "https://") || strings.HasPrefix(source, "http://")
 		switch {
+		case word == "ADD" && strings.ContainsAny(source, "$\\\"'"):
+			// A builder fetches URLs, and clones repositories with the credentials of the host.
+			return nil, refusedLine(in.line, "ADD with "+source+" may be a repository", "use COPY, or write the URL as it is")
 		case strings.ContainsAny(source, "$\\\"'"):
-			return []string{"."}, nil
-		case word == "ADD" && (strings.HasPrefix(source, "https://") || strings.HasPrefix(source, "http://")) &&
-			!strings.HasSuffix(source, ".git"):
+			sources = append(sources, ".")
+			continue
+		case word == "ADD" && isURL && !strings.Contains(strings.ToLower(source), ".git"):
 			continue // fetched by the builder, as RUN does
 		case strings.Contains(source, "://") || strings.HasPrefix(source, "git@"):
 			return nil, refusedLine(in.line, word+" with "+source, "fetch it with RUN")

@@ -12,11 +12,11 @@ import (
 func newSandboxInitCommand(a *cli.App) *cobra.Command {
 	dir := ""
 	cmd := &cobra.Command{
-		Use:   "init",
-		Short: "Write a devcontainer for the project",
+		Use: "init", Short: "Write a devcontainer for the project",
 		Long: `Write .devcontainer/devcontainer.json and .devcontainer/Dockerfile, with comments.
 Nothing is overwritten: a project that has one of them gets neither.`,
-		Args: cli.UsageArgs(cobra.NoArgs),
+		Example: "  aileron sandbox init",
+		Args:    cli.UsageArgs(cobra.NoArgs),
 		RunE: func(_ *cobra.Command, _ []string) error {
 			written, err := a.InitDevcontainer(dir)
 			if err == nil {
