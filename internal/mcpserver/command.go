@@ -26,7 +26,11 @@ func (c Command) Run(ctx context.Context) (code int, err error) {
 	signal.Ignore(syscall.SIGPIPE) // of a client that has died: it would end the process, and leave the session unclean
 	ctx, stopSignals := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stopSignals()
-	if at, inherited := SessionOf(c.Getenv); inherited {
+	at, inherited, err := SessionOf(c.Getenv)
+	if err != nil {
+		return 1, err
+	}
+	if inherited {
 		return 0, Run(ctx, at, c.Options, c.In, c.Out)
 	}
 	l, err := c.Launcher()

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -23,10 +24,25 @@ type Session struct {
 	Token string
 }
 
-// SessionOf returns the session that the environment of a command describes, and reports whether there is one.
-func SessionOf(getenv func(string) string) (Session, bool) {
+// SessionOf returns the session that the environment of a command describes, and reports whether there is one. It fails
+// for one that is not of this host: a file of a project may set AILERON_API_URL, and the token would leave.
+func SessionOf(getenv func(string) string) (Session, bool, error) {
 	s := Session{URL: strings.TrimSuffix(getenv("AILERON_API_URL"), "/"), Token: getenv("AILERON_TOKEN")}
-	return s, s.URL != "" && s.Token != ""
+	if s.URL == "" || s.Token == "" {
+		return s, false, nil
+	}
+	u, err := url.Parse(s.URL)
+	if err == nil {
+		var at netip.Addr
+		if at, err = netip.ParseAddr(u.Hostname()); err == nil && !at.IsLoopback() {
+			err = fmt.Errorf("%s is no loopback address", at)
+		}
+	}
+	if err != nil {
+		return s, true, hint.New(fmt.Errorf("use the session of AILERON_API_URL: %w", err),
+			"start it in aileron run or aileron launch --sandbox=off, or without that variable for a session of its own")
+	}
+	return s, true, nil
 }
 
 // client calls the API of a session.

@@ -101,9 +101,19 @@ func (u *Use) useImageOf(p *devcontainer.Plan) {
 			What: fmt.Sprintf("build the image of %s, with %s of the project, outside of the sandbox: as root of a container, "+
 				"with the network of the engine's machine, without mediation and without a row in the audit log", b.Dockerfile,
 				hint.Plural(len(b.Files), "file")), Text: b.Data})
+		for _, v := range b.Args {
+			u.Widens = append(u.Widens, Widening{What: "give the build the argument " + strconv.Quote(v.Name),
+				Value: ", which is " + strconv.Quote(v.Value)})
+		}
+		if b.Target != "" {
+			u.widen("build its stage " + strconv.Quote(b.Target) + " alone")
+		}
 	} else {
 		u.InForce = append(u.InForce, "image "+p.Image)
 		u.widen("run the image " + p.Image)
+	}
+	if p.User != "" && !p.UpdateUID {
+		u.widen("run as the user " + strconv.Quote(p.User) + " of the image, and not as the owner of the project")
 	}
 	for _, v := range p.Local {
 		u.Widens = append(u.Widens, Widening{What: "read the variable " + strconv.Quote(v.Name) + " of this host",

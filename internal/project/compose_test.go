@@ -42,13 +42,15 @@ func TestADevcontainerNeedsConsentToAllThatItReads(t *testing.T) {
 	dir, a := t.TempDir(), asker(t, t.Output())
 	t.Setenv("AILERON_TEST_VALUE", "value-one")
 	withFiles(t, dir, map[string]string{
-		devcontainerFile: `{"build": {"dockerfile": "Dockerfile"}, "containerEnv": {"A": "${localEnv:AILERON_TEST_VALUE}"},
+		devcontainerFile: `{"build": {"dockerfile": "Dockerfile", "args": {"CMD": "id"}, "target": "last"},
+			"remoteUser": "root", "updateRemoteUserUID": false, "containerEnv": {"A": "${localEnv:AILERON_TEST_VALUE}"},
 			"postCreateCommand": "make", "mounts": ["source=cache,target=/cache,type=volume"], "forwardPorts": [3000]}`,
-		".devcontainer/Dockerfile": "FROM x\nCOPY setup.sh /\n", ".devcontainer/setup.sh": "id\n", "other": "",
+		".devcontainer/Dockerfile": "FROM x AS last\nCOPY setup.sh /\n", ".devcontainer/setup.sh": "id\n", "other": "",
 	})
 	_, err := using(a, dir)
 	for _, want := range []string{"a person must agree to it first",
-		"build the image of .devcontainer/Dockerfile, with 1 file",
+		"build the image of .devcontainer/Dockerfile, with 1 file", `give the build the argument "CMD"`,
+		`build its stage "last" alone`, `run as the user "root" of the image, and not as the owner of the project`,
 		`read the variable "AILERON_TEST_VALUE" of this host`, "set the variable A", "run postCreateCommand in the sandbox",
 		"keep the volume cache, at /cache", "publish port 3000"} {
 		if err == nil || !strings.Contains(err.Error(), want) || hint.Of(err) == "" {
@@ -60,7 +62,7 @@ func TestADevcontainerNeedsConsentToAllThatItReads(t *testing.T) {
 	}
 	w, err := using(a, dir, trusting)
 	must.Do(t, err)
-	if f := w.ProjectFile(); len(f.Widens) != 6 || f.Hash != w.Devcontainer.Plan.Digest {
+	if f := w.ProjectFile(); len(f.Widens) != 9 || f.Hash != w.Devcontainer.Plan.Digest {
 		t.Errorf("recorded is %+v", f)
 	}
 	if _, err := using(a, dir); err != nil {
@@ -200,5 +202,27 @@ func TestALaunchHasWhatTheDevcontainerAsksFor(t *testing.T) {
 	image := must.Get(a.ImageOf(&w.Sandbox, sandbox.BaseImage(), []string{"tree"}))(t)
 	if image.Ref != "x" || image.Tier() != "devcontainer" {
 		t.Errorf("the image is %+v", image)
+	}
+}
+
+// What is printed of a plan has the names of variables of this host, and no value.
+func TestAPrintedPlanHasNoValueOfThisHost(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("AILERON_TEST_VALUE", "value-of-the-host")
+	withFiles(t, dir, map[string]string{
+		devcontainerFile: `{"image": "x", "mounts": ["${localEnv:AILERON_TEST_VALUE}"]}`})
+	p, err := composeDevcontainer(dir, devcontainerFile, false)
+	must.Do(t, err)
+	if len(p.Refusals) == 0 || !strings.Contains(p.Refusals[0].Text, "value-of-the-host") {
+		t.Fatalf("it is refused with %v", p.Refusals)
+	}
+	for _, n := range unnamed(p, p.Refusals) {
+		if text := n.String() + n.Hint; strings.Contains(text, "value-of-the-host") ||
+			!strings.Contains(text, "${localEnv:AILERON_TEST_VALUE}") {
+			t.Errorf("printed is %s", text)
+		}
+	}
+	if image := withoutLocal(p, "registry/value-of-the-host"); image != "registry/${localEnv:AILERON_TEST_VALUE}" {
+		t.Errorf("the image is %s", image)
 	}
 }

@@ -64,10 +64,31 @@ func (a *Asker) PlanOf(u *Use, s *Sandbox, own sandbox.Image) (*devcontainer.Pla
 		if shown, err = composeDevcontainer(dir, plan.File, true); err != nil {
 			return nil, err
 		}
-		shown.Digest, shown.Warnings, shown.Refusals = plan.Digest, plan.Warnings, plan.Refusals
+		shown.Digest, shown.Warnings, shown.Refusals = plan.Digest, unnamed(plan, plan.Warnings), unnamed(plan, plan.Refusals)
+		shown.Image = withoutLocal(plan, image.Ref)
+		return shown, nil
 	}
 	shown.Image = image.Ref
 	return shown, nil
+}
+
+// withoutLocal returns text with the names of variables of this host in place of their values.
+func withoutLocal(p *devcontainer.Plan, text string) string {
+	for _, v := range p.Local {
+		if v.Value != "" {
+			text = strings.ReplaceAll(text, v.Value, "${localEnv:"+v.Name+"}")
+		}
+	}
+	return text
+}
+
+// unnamed returns notes without the values of variables of this host.
+func unnamed(p *devcontainer.Plan, notes []devcontainer.Note) []devcontainer.Note {
+	notes = slices.Clone(notes)
+	for i := range notes {
+		notes[i].Text, notes[i].Hint = withoutLocal(p, notes[i].Text), withoutLocal(p, notes[i].Hint)
+	}
+	return notes
 }
 
 // InitDevcontainer writes the files of a devcontainer for the project in dir, "" being the current directory, and
