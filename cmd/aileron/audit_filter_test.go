@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
-	auditcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
+	"github.com/ALRubinger/aileron/internal/review"
 )
 
 // filterRows are rows that differ in all that can be filtered, a minute apart.
@@ -201,7 +201,7 @@ func TestVerifyWithoutADatabaseIsShort(t *testing.T) {
 	replaceFile(t, filepath.Join(c.Flag, "audit.db"), filepath.Join(t.TempDir(), "away"))
 	out, errs, code := c.run("audit", "verify")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if code != 1 || len(lines) != auditcmd.MaxPrinted+2 || !strings.HasPrefix(lines[0],
+	if code != 1 || len(lines) != review.MaxPrinted+2 || !strings.HasPrefix(lines[0],
 		"broken  audit.db is missing, and what is kept beside it names rows: 30 findings") {
 		t.Errorf("audit verify ends with %d and prints %d lines: %s", code, len(lines), out)
 	}

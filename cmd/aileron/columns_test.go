@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/audit"
 	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/review"
 )
 
 // Whatever the width of a terminal, no line is longer, and nothing that is asked for is missing.
@@ -57,7 +57,7 @@ func TestWidthsAreThoseOfATerminal(t *testing.T) {
 			t.Errorf("%q has %d columns, want %d", text, got, want)
 		}
 	}
-	if got := audit.Fit("日本語日本語", 8); console.DisplayWidth(got) != 8 || !strings.Contains(got, "…") {
+	if got := review.Fit("日本語日本語", 8); console.DisplayWidth(got) != 8 || !strings.Contains(got, "…") {
 		t.Errorf("fit = %q", got)
 	}
 	var out strings.Builder

@@ -48,6 +48,30 @@ func Alive(home, id string) bool {
 	return filelock.Held(filepath.Join(sessionsDir(home), id, "lock"))
 }
 
+// AnyAlive returns the id of a session of a home whose process runs, "" if none does. Unlike [Running], it fails if the
+// sessions cannot be listed.
+func AnyAlive(home string) (string, error) {
+	entries, err := os.ReadDir(sessionsDir(home))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	for _, e := range entries {
+		if Alive(home, e.Name()) {
+			return e.Name(), nil
+		}
+	}
+	return "", nil
+}
+
+// HasDir reports whether a session runs, or was killed and has no end in the log yet.
+func HasDir(home, id string) bool {
+	if !audit.IsID(id) {
+		return false
+	}
+	_, err := os.Lstat(filepath.Join(sessionsDir(home), id))
+	return err == nil
+}
+
 // Running returns the ids of the sessions of a home whose processes run.
 func Running(home string) (ids []string) {
 	entries, _ := os.ReadDir(sessionsDir(home)) // an error: no session has ever run

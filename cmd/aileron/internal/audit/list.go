@@ -19,7 +19,7 @@ func AuditList(ctx context.Context, a *cli.App, filter audit.Filter, rows, verbo
 	return a.ReadAudit(func(l *audit.Log) error {
 		p := newRowPrinter(a, func() (*audit.Log, error) { return l, nil })
 		if verbose {
-			p.explain = report.Explainer(a.Dir)
+			p.Explain = report.Explainer(a.Dir)
 		}
 		listed, err := p.list(ctx, l, filter, rows || a.JSON)
 		if err == nil && listed == 0 {
@@ -42,7 +42,7 @@ func (p *rowPrinter) list(ctx context.Context, l *audit.Log, filter audit.Filter
 		listed++
 		return p.print(ctx, r, decision)
 	})
-	err = errors.Join(err, p.flush())
+	err = errors.Join(err, p.Flush())
 	p.note(unfinished)
 	return listed, err
 }

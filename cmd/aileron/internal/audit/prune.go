@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,8 +13,8 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/auditlog"
 	"github.com/ALRubinger/aileron/internal/failure"
-	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/review"
+	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
@@ -26,14 +23,6 @@ type auditPruneOptions struct {
 	before, heads string
 	keys          []string
 	dryRun, yes   bool
-}
-
-// pruned is what audit prune prints.
-type pruned struct {
-	audit.PrunePlan
-	audit.Shrunk
-	Pruned bool   `json:"pruned"`
-	ID     string `json:"id,omitempty"` // of the row that stands for what was removed
 }
 
 func newAuditPruneCommand(a *cli.App) *cobra.Command {
@@ -80,12 +69,12 @@ func (o *auditPruneOptions) run(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	q.Running = func(session string) bool { return hasDirectory(home, session) }
+	q.Running = func(id string) bool { return session.HasDir(home, id) }
 	plan, err := planPrune(ctx, a, q)
 	if err != nil || plan == nil {
 		return err
 	}
-	done := pruned{PrunePlan: *plan}
+	done := review.Pruned{PrunePlan: *plan}
 	if plan.Rows > 0 && !o.dryRun {
 		if err := o.agree(a, plan); err != nil {
 			return err
@@ -97,17 +86,8 @@ func (o *auditPruneOptions) run(ctx context.Context, a *cli.App) error {
 	if a.JSON {
 		return a.PrintJSON(done)
 	}
-	_, err = fmt.Fprintln(a.Stdout, termsafe.Line(prunedText(done)))
+	_, err = fmt.Fprintln(a.Stdout, termsafe.Line(done.Text()))
 	return err
-}
-
-// hasDirectory reports whether a session runs, or was killed and has no end in the log yet.
-func hasDirectory(home, session string) bool {
-	if !audit.IsID(session) {
-		return false
-	}
-	_, err := os.Lstat(filepath.Join(home, "sessions", session))
-	return err == nil
 }
 
 // planPrune returns what is to be removed; nil if there is no log.
@@ -121,18 +101,7 @@ func planPrune(ctx context.Context, a *cli.App, q audit.PruneQuery) (*audit.Prun
 		return nil, nil
 	}
 	defer l.Close()
-	plan, err := l.PlanPrune(ctx, q)
-	var refused *audit.UnverifiedError
-	switch {
-	case errors.As(err, &refused):
-		return nil, hint.New(fmt.Errorf("prune the audit log: %w", err),
-			"aileron audit verify lists what does not fit; keep this log as the evidence, and begin another one with it moved")
-	case errors.Is(err, audit.ErrNoSignedHead):
-		return nil, hint.New(err, "it must have what aileron audit head printed")
-	case err != nil:
-		return nil, auditlog.Hint(err)
-	}
-	return &plan, nil
+	return auditlog.PlanPrune(ctx, l, q)
 }
 
 // agree asks the person at the terminal.
@@ -143,7 +112,7 @@ func (o *auditPruneOptions) agree(a *cli.App, plan *audit.PrunePlan) error {
 	if !a.Interactive() {
 		return failure.Usagef("there is no terminal to ask for confirmation on; pass --yes to remove %d events", plan.Rows)
 	}
-	yes, err := a.Agreed("remove " + planText(plan) + "? This cannot be undone")
+	yes, err := a.Agreed("remove " + review.PrunePlanText(plan) + "? This cannot be undone")
 	if err == nil && !yes {
 		err = failure.Declined("not pruned: it was not confirmed")
 	}
@@ -151,25 +120,19 @@ func (o *auditPruneOptions) agree(a *cli.App, plan *audit.PrunePlan) error {
 }
 
 // prune removes what was planned, and gives the space back.
-func prune(ctx context.Context, a *cli.App, home string, plan *audit.PrunePlan, done *pruned) (err error) {
+func prune(ctx context.Context, a *cli.App, home string, plan *audit.PrunePlan, done *review.Pruned) (err error) {
 	l, err := a.OpenLog(home)
 	if err != nil {
 		return auditlog.Hint(err)
 	}
 	defer func() { err = errors.Join(err, auditlog.LossHint(l.Close(), home)) }()
-	var removed int64
-	row, err := l.Prune(ctx, *plan, func(n int64) {
-		if removed = n; a.MessagesOnTerminal() && n < plan.Rows {
+	row, err := auditlog.Prune(ctx, l, plan, func(n int64) {
+		if a.MessagesOnTerminal() && n < plan.Rows {
 			a.Infof("aileron: %d of %d events are removed", n, plan.Rows)
 		}
 	})
-	switch {
-	case errors.Is(err, audit.ErrPlanOutdated):
-		return hint.New(err, "run it again")
-	case err != nil && (removed > 0 || row.Seq > 0):
-		return hint.New(err, "the log is in order; run it again to remove the rest, %d events", plan.Rows-removed)
-	case err != nil:
-		return auditlog.Hint(err)
+	if err != nil {
+		return err
 	}
 	done.Pruned, done.ID = true, row.ID
 	if a.MessagesOnTerminal() {
@@ -183,31 +146,4 @@ func prune(ctx context.Context, a *cli.App, home string, plan *audit.PrunePlan, 
 		done.Shrunk = size
 	}
 	return nil
-}
-
-// planText returns what is to be removed.
-func planText(p *audit.PrunePlan) string {
-	return fmt.Sprintf("%d events (rows %d to %d, %s to %s, %d sessions)",
-		p.Rows, p.First, p.Last, day(p.From), day(p.Until), p.Sessions)
-}
-
-func day(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
-
-// prunedText returns what was done.
-func prunedText(d pruned) string {
-	text := "pruned  " + planText(&d.PrunePlan)
-	switch {
-	case d.Rows == 0 && d.Session != "":
-		return fmt.Sprintf("nothing to prune: the first events are of session %s, which had not ended then", d.Session)
-	case d.Rows == 0:
-		return fmt.Sprintf("nothing to prune: the first event, row %d of %s, is not older", d.Newer, day(d.NewerTS))
-	case !d.Pruned:
-		text = "would prune  " + planText(&d.PrunePlan)
-	case d.After > 0:
-		text += fmt.Sprintf("  audit.db has %s, and had %s", review.ByteCount(d.After), review.ByteCount(d.Before))
-	}
-	if d.Session != "" {
-		text += fmt.Sprintf("  the rest stays, because session %s had not ended then", d.Session)
-	}
-	return text
 }

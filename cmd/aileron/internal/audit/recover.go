@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -51,7 +50,13 @@ func recoverAudit(ctx context.Context, a *cli.App) (rebuild.Recovery, error) {
 		return rebuild.Recovery{}, err
 	}
 	opts := audit.Options{Durability: conf.Audit.Durability, OnBroken: auditlog.Reporter{Log: a.Logger()}.Broken}
-	done, err := rebuild.Recover(ctx, filepath.Join(home, "audit.db"), opts, func() error { return noSessionRuns(home) })
+	done, err := rebuild.Recover(ctx, filepath.Join(home, "audit.db"), opts, func() error {
+		id, err := session.AnyAlive(home)
+		if err == nil && id != "" {
+			err = fmt.Errorf("%w: session %s runs", rebuild.ErrInUse, id)
+		}
+		return err
+	})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return done, hint.New(errors.New("recover the audit log: there is no audit.db"),
@@ -60,21 +65,6 @@ func recoverAudit(ctx context.Context, a *cli.App) (rebuild.Recovery, error) {
 		return done, hint.New(err, "end the session with: aileron session stop ID (aileron session list shows it)")
 	}
 	return done, auditlog.Hint(err)
-}
-
-// noSessionRuns returns an error that wraps rebuild.ErrInUse and names the
-// session of the home that runs.
-func noSessionRuns(home string) error {
-	entries, err := os.ReadDir(filepath.Join(home, "sessions"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, e := range entries {
-		if session.Alive(home, e.Name()) {
-			return fmt.Errorf("%w: session %s runs", rebuild.ErrInUse, e.Name())
-		}
-	}
-	return nil
 }
 
 func recoveryText(r rebuild.Recovery) string {

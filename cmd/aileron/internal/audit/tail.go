@@ -72,11 +72,11 @@ func (o *auditOptions) follow(ctx context.Context, a *cli.App, filter audit.Filt
 		return opened, err
 	})
 	if verbose {
-		p.explain = report.Explainer(a.Dir)
+		p.Explain = report.Explainer(a.Dir)
 	}
-	f := &review.Fold{Rows: rows || a.JSON || filter.Event == audit.EventProxyStarted, Flush: p.flush}
+	f := &review.Fold{Rows: rows || a.JSON || filter.Event == audit.EventProxyStarted, Flush: p.Flush}
 	f.Show = func(r audit.Row, waiting bool) error {
-		if o.agent != "" && p.agents.Of(ctx, r) != o.agent {
+		if o.agent != "" && p.Agents.Of(ctx, r) != o.agent {
 			return nil
 		}
 		decision := ""

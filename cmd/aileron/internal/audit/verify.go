@@ -18,7 +18,6 @@ import (
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/review"
-	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
 func newAuditVerifyCommand(a *cli.App) *cobra.Command {
@@ -56,7 +55,7 @@ func newAuditVerifyCommand(a *cli.App) *cobra.Command {
 			if a.JSON {
 				return printVerdict(a, report, report.OK)
 			}
-			return printReport(a, report)
+			return review.PrintReport(a.Console, report)
 		},
 	}
 	cmd.Flags().StringVar(&heads, "head", "", "a file with signed heads of aileron audit head; - for standard input")
@@ -122,66 +121,4 @@ func verifyAudit(ctx context.Context, a *cli.App, e audit.Evidence) (audit.Repor
 		return report, hint.New(errors.New("verify the audit log: there is none yet"), "it begins with the first session")
 	}
 	return report, err
-}
-
-// MaxPrinted bounds the findings that are printed for a person; --json lists more.
-const MaxPrinted = 20
-
-// printReport lists the findings, and returns the first one as the error.
-func printReport(a *cli.App, r audit.Report) error {
-	if r.OK {
-		_, err := fmt.Fprintf(a.Stdout, "ok  %d rows  %s\n", r.Rows, r.Head)
-		printSigned(a, r)
-		printOutcomes(a, r)
-		return err
-	}
-	printOutcomes(a, r)
-	total := len(r.Findings) + r.More
-	if r.Missing {
-		fmt.Fprintf(a.Stdout, "broken  audit.db is missing, and what is kept beside it names rows: %d findings\n", total)
-	}
-	for _, f := range r.Findings[:min(len(r.Findings), MaxPrinted)] {
-		fmt.Fprintf(a.Stdout, "broken  %s\n", termsafe.Line(review.FindingText(f)))
-	}
-	if total > MaxPrinted {
-		fmt.Fprintf(a.Stdout, "broken  %d findings more; --json lists up to %d\n", total-MaxPrinted, len(r.Findings))
-	}
-	remedy := "the database or its heads were changed, or a power cut took rows; docs/audit.md explains each finding"
-	if r.Damaged {
-		remedy = "end the sessions of this home, then run: aileron audit recover (it keeps the old file)"
-	}
-	return hint.New(fmt.Errorf("verify the audit log: %s", termsafe.Line(review.FindingText(r.Findings[0]))), "%s", remedy)
-}
-
-// printSigned prints what signatures prove.
-func printSigned(a *cli.App, r audit.Report) {
-	if r.Signed > 0 {
-		a.Infof("aileron: signed up to row %d by %s", r.Signed, r.SignedBy)
-	}
-	if r.Kept > 0 {
-		a.Infof("aileron: the log has the rows of %d kept heads", r.Kept)
-	}
-	if r.KeptPruned > 0 {
-		a.Infof("aileron: %d kept heads are of rows that were pruned, and were not compared", r.KeptPruned)
-	}
-	if p := r.Pruned; p != nil {
-		a.Infof("aileron: rows %d to %d were pruned: row %d stands for them, and is signed", p.First, p.Last, p.Seq)
-	}
-	if r.Left > 0 {
-		a.Infof("aileron: %d of them are still there, because the prune was killed; the next one removes them", r.Left)
-	}
-}
-
-// printOutcomes prints the number of requests whose outcome the log does not have.
-func printOutcomes(a *cli.App, r audit.Report) {
-	if r.Unknown > 0 {
-		a.Infof("aileron: unknown outcomes: %d; list them with: aileron audit list --event %s",
-			r.Unknown, audit.EventProxyUnknown)
-	}
-	if r.Open > 0 {
-		a.Infof("aileron: requests without an outcome: %d; they are in progress, or their session was killed", r.Open)
-	}
-	if r.Spilled > 0 {
-		a.Infof("aileron: rows in the journals of sessions: %d; they are added as soon as the log can be written", r.Spilled)
-	}
 }
