@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -19,7 +17,6 @@ import (
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hosttrust"
-	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
@@ -78,7 +75,7 @@ func (o *caTrustOptions) run(ctx context.Context, a *cli.App, args []string) err
 	if err != nil {
 		return err
 	}
-	s, err := sessionToTrust(ctx, a, home, args)
+	s, err := a.Lister(home).OnHost(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -86,7 +83,7 @@ func (o *caTrustOptions) run(ctx context.Context, a *cli.App, args []string) err
 	if err != nil {
 		return err
 	}
-	stores, skipped, err := o.choose()
+	stores, skipped, err := hosttrust.Choose(o.stores)
 	if err != nil {
 		return err
 	}
@@ -106,58 +103,6 @@ func (o *caTrustOptions) run(ctx context.Context, a *cli.App, args []string) err
 	return errors.Join(reportTrust(ctx, a, root, append(outcomes, skipped...)), err)
 }
 
-// sessionToTrust returns the session that is named, or else the only one that runs on this host.
-func sessionToTrust(ctx context.Context, a *cli.App, home string, args []string) (session.State, error) {
-	if len(args) > 0 {
-		return a.Lister(home).Find(ctx, args[0])
-	}
-	all, err := a.Lister(home).List(ctx)
-	if err != nil {
-		return session.State{}, err
-	}
-	all = slices.DeleteFunc(all, func(s session.State) bool { return s.State != "running" || !s.OnHost() })
-	switch len(all) {
-	case 1:
-		return all[0], nil
-	case 0:
-		return session.State{}, hint.New(errors.New("trust a session's root: no session runs on this host"),
-			"open one with: aileron proxy")
-	}
-	var ids []string
-	for _, s := range all {
-		ids = append(ids, s.ID)
-	}
-	return session.State{}, hint.New(fmt.Errorf("trust a session's root: %d sessions run on this host", len(all)),
-		"name one of them: %s", strings.Join(ids, ", "))
-}
-
-// choose returns the stores of the chosen kinds, and what those are skipped for that cannot be changed.
-func (o *caTrustOptions) choose() (stores []ca.Store, skipped []hosttrust.Outcome, err error) {
-	user, err := os.UserHomeDir()
-	if err != nil {
-		return nil, nil, hint.New(fmt.Errorf("find the trust stores: %w", err), "set HOME")
-	}
-	for _, f := range ca.FindStores(user, os.Getenv) {
-		switch {
-		case len(o.stores) > 0 && !slices.Contains(o.stores, string(f.Kind)):
-		case f.Err != nil:
-			skipped = append(skipped, hosttrust.Outcome{Store: f.Store, State: "skipped", Error: f.Err.Error(),
-				Hint: hint.Of(f.Err)})
-		default:
-			stores = append(stores, f.Store)
-		}
-	}
-	if len(stores) > 0 {
-		return stores, skipped, nil
-	}
-	var why []string
-	for _, s := range skipped {
-		why = append(why, s.Error)
-	}
-	return nil, nil, hint.New(fmt.Errorf("trust the session's root: there is no store that it can be added to: %s",
-		strings.Join(why, "; ")), "%s", skipped[0].Hint)
-}
-
 // agreed shows what is about to be trusted, and where, and asks for it.
 func (o *caTrustOptions) agreed(ctx context.Context, a *cli.App, root hosttrust.Root, stores []ca.Store,
 	skipped []hosttrust.Outcome,
@@ -174,7 +119,7 @@ func (o *caTrustOptions) agreed(ctx context.Context, a *cli.App, root hosttrust.
 		a.Infof("  store   %s", s)
 	}
 	for _, s := range skipped {
-		a.Infof("  not     %s", describeOutcome(s))
+		a.Infof("  not     %s", s.Text())
 	}
 	if o.yes {
 		return true, nil
@@ -204,7 +149,7 @@ func reportTrust(ctx context.Context, a *cli.App, root hosttrust.Root, outcomes 
 	switch {
 	case ctx.Err() != nil:
 		return hint.New(errors.New("interrupted: the session's root was removed again"), "%s",
-			leftHint(root.Session, outcomes))
+			hosttrust.LeftHint(root.Session, outcomes))
 	case trusted == 0:
 		return errors.New("trust the session's root: no store was changed")
 	case failed > 0:
@@ -216,32 +161,10 @@ func reportTrust(ctx context.Context, a *cli.App, root hosttrust.Root, outcomes 
 	return nil
 }
 
-func leftHint(id string, outcomes []hosttrust.Outcome) string {
-	if slices.ContainsFunc(outcomes, func(o hosttrust.Outcome) bool { return o.Left }) {
-		return "some stores may have it: aileron ca untrust " + id
-	}
-	return "no store has it"
-}
-
 func printStores(a *cli.App, outcomes []hosttrust.Outcome) {
 	for _, o := range outcomes {
-		fmt.Fprintf(a.Stdout, "%-8s %s\n", o.State, termsafe.Line(describeOutcome(o)))
+		fmt.Fprintf(a.Stdout, "%-8s %s\n", o.State, termsafe.Line(o.Text()))
 	}
-}
-
-// describeOutcome returns a store with what is wrong about it, and the fix, as one line.
-func describeOutcome(o hosttrust.Outcome) string {
-	text := string(o.Kind)
-	if o.Path != "" && !strings.Contains(o.Error, o.Path) {
-		text += " " + o.Path
-	}
-	if o.Error != "" {
-		text += ": " + failure.AsLine(o.Error)
-	}
-	if o.Hint != "" {
-		text += " (" + failure.AsLine(o.Hint) + ")"
-	}
-	return text
 }
 
 // ledger returns the account of trusted roots. The audit log is opened with the first row; done closes it.
