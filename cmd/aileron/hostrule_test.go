@@ -3,8 +3,8 @@ package main
 import (
 	"testing"
 
-	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/hostport/hosttest"
+	"github.com/ALRubinger/aileron/internal/networks"
 )
 
 func TestResolvedHostsFollowTheOneRule(t *testing.T) {
@@ -14,7 +14,8 @@ func TestResolvedHostsFollowTheOneRule(t *testing.T) {
 			if c.Name != "" {
 				resolved = c.Name + ":8443"
 			}
-			if got, _, err := cli.ParseResolve(c.Host + ":8443:192.0.2.1"); got != resolved || (err == nil) != (resolved != "") {
+			got, _, err := networks.ParseResolve(c.Host + ":8443:192.0.2.1")
+			if got != resolved || (err == nil) != (resolved != "") {
 				t.Errorf("--resolve %q is for %q, %v, want %q", c.Host+":8443:192.0.2.1", got, err, resolved)
 			}
 		})

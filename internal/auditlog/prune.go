@@ -25,8 +25,8 @@ func PlanPrune(ctx context.Context, l *audit.Log, q audit.PruneQuery) (*audit.Pr
 	return &plan, nil
 }
 
-// Prune removes what was planned, calls progress with the number of rows removed so far, and returns the row that stands
-// for them. An error has what can be done about it.
+// Prune removes what was planned, calls progress with the number of rows removed so far, and returns the row that
+// stands for them. An error has what can be done about it.
 func Prune(ctx context.Context, l *audit.Log, plan *audit.PrunePlan, progress func(removed int64)) (audit.Row, error) {
 	var removed int64
 	row, err := l.Prune(ctx, *plan, func(n int64) {

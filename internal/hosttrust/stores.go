@@ -10,7 +10,8 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
-// Choose returns the trust stores of this host of these kinds, or of all if none is named, and what those are skipped for that cannot be changed.
+// Choose returns the trust stores of this host of these kinds, or of all if none is named, and what those are skipped
+// for that cannot be changed.
 func Choose(kinds []string) (stores []ca.Store, skipped []Outcome, err error) {
 	user, err := os.UserHomeDir()
 	if err != nil {

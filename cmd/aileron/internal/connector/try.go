@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -82,7 +80,7 @@ func (o *connectorTryOptions) run(ctx context.Context, a *cli.App, src string) e
 	failed := 0
 	for _, r := range results {
 		if !a.JSON {
-			printTried(a, r)
+			r.Print(a.Stdout)
 		}
 		if !r.OK {
 			failed++
@@ -127,30 +125,4 @@ func operationNames(c *spec.Connector) (names []string) {
 
 func hasOperation(c *spec.Connector, name string) bool {
 	return slices.Contains(operationNames(c), name)
-}
-
-// printTried prints what became of one operation.
-func printTried(a *cli.App, r connectortest.Result) {
-	state := "ok  "
-	if !r.OK {
-		state = "FAIL"
-	}
-	fmt.Fprintf(a.Stdout, "%s  %s %s  %s %s\n", state, r.Tool, r.Operation, r.Method, r.URL)
-	if r.OK && r.Credential != "" {
-		fmt.Fprintf(a.Stdout, "      credential in the %s; echoed, and redacted %s\n", r.Credential,
-			hint.Plural(r.Redactions, "time"))
-	}
-	var audited []string
-	for _, name := range slices.Sorted(maps.Keys(r.Audit)) {
-		audited = append(audited, name+"="+r.Audit[name])
-	}
-	if len(audited) > 0 {
-		fmt.Fprintf(a.Stdout, "      audit %s\n", strings.Join(audited, " "))
-	}
-	for _, text := range r.Problems {
-		fmt.Fprintf(a.Stdout, "      fault: %s\n", text)
-	}
-	for _, text := range r.Notes {
-		fmt.Fprintf(a.Stdout, "      note: %s\n", text)
-	}
 }

@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
+	"github.com/ALRubinger/aileron/internal/actions"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/failure"
@@ -19,7 +19,6 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/action"
 	"github.com/ALRubinger/aileron/spec/store"
-	"github.com/ALRubinger/aileron/vault"
 )
 
 type syncOptions struct {
@@ -70,12 +69,6 @@ type syncFailureJSON struct {
 	err error
 }
 
-// pinned is a connector that actions pin.
-type pinned struct {
-	action.Pin
-	actions []string
-}
-
 func (o *syncOptions) run(ctx context.Context, a *cli.App) (err error) {
 	home, err := a.Home()
 	if err != nil {
@@ -95,7 +88,7 @@ func (o *syncOptions) run(ctx context.Context, a *cli.App) (err error) {
 	}
 	defer func() { err = f.CloseAfter(err) }()
 	result := syncJSON{Connectors: []pinJSON{}, Unbound: []string{}, Failed: []syncFailureJSON{}}
-	pins := pinsOf(files, &result)
+	pins := actions.PinsOf(files, func(f action.File, err error) { result.fail(f.Name, "", err) })
 	for _, p := range pins {
 		already, err := o.installPin(ctx, a, s, f, p)
 		if errors.As(err, new(console.ExitError)) || ctx.Err() != nil { // a signal
@@ -106,33 +99,12 @@ func (o *syncOptions) run(ctx context.Context, a *cli.App) (err error) {
 			continue
 		}
 		result.Connectors = append(result.Connectors,
-			pinJSON{string(p.FQN), p.Version, p.Hash, p.actions, already})
+			pinJSON{string(p.FQN), p.Version, p.Hash, p.Actions, already})
 	}
-	if result.Unbound, err = unboundPins(a, s, pins); err != nil {
+	if result.Unbound, err = actions.Unbound(a.Dir, s, pins); err != nil {
 		return err
 	}
 	return result.print(a, len(files))
-}
-
-// pinsOf returns what actions pin, each once. An action that cannot be read hides no other one.
-func pinsOf(files []action.File, result *syncJSON) (all []*pinned) {
-	for _, file := range files {
-		if file.Action == nil {
-			result.fail(file.Name, "", failure.OfInput(file.Err, failure.ReasonAction))
-			continue
-		}
-		for _, pin := range file.Action.Requires {
-			same := func(p *pinned) bool {
-				return p.FQN == pin.FQN && p.Version == pin.Version && p.Hash == pin.Hash
-			}
-			if i := slices.IndexFunc(all, same); i >= 0 {
-				all[i].actions = append(all[i].actions, file.Name)
-				continue
-			}
-			all = append(all, &pinned{pin, []string{file.Name}})
-		}
-	}
-	return all
 }
 
 func (r *syncJSON) fail(name, connector string, err error) {
@@ -141,7 +113,8 @@ func (r *syncJSON) fail(name, connector string, err error) {
 }
 
 // installPin installs what is pinned, unless it is installed already.
-func (o *syncOptions) installPin(ctx context.Context, a *cli.App, s *store.Store, f *connectors.Fetcher, p *pinned,
+func (o *syncOptions) installPin(ctx context.Context, a *cli.App, s *store.Store, f *connectors.Fetcher,
+	p *actions.Pinned,
 ) (already bool, err error) {
 	if _, err := s.Load(p.Hash); err == nil {
 		return true, nil
@@ -156,36 +129,14 @@ func (o *syncOptions) installPin(ctx context.Context, a *cli.App, s *store.Store
 	return len(installed) == 1 && installed[0].Already, err
 }
 
-// unboundPins returns the pinned connectors that are installed and have no credential, by name.
-func unboundPins(a *cli.App, s *store.Store, pins []*pinned) ([]string, error) {
-	unbound := []string{}
-	v, err := a.VaultOf()
-	if err != nil {
-		return nil, err
-	}
-	bound, err := v.Bindings()
-	if err != nil && !errors.Is(err, vault.ErrNotInitialised) {
-		return nil, err
-	}
-	for _, p := range pins {
-		c, err := s.Load(p.Hash)
-		if err != nil || c.Credential() == nil || connectors.IsBound(c, bound) || slices.Contains(unbound, string(c.FQN)) {
-			continue
-		}
-		unbound = append(unbound, string(c.FQN))
-	}
-	slices.Sort(unbound)
-	return unbound, nil
-}
-
 // print prints the result, and returns an error if a part of it failed.
-func (r *syncJSON) print(a *cli.App, actions int) error {
+func (r *syncJSON) print(a *cli.App, files int) error {
 	if a.JSON {
 		if err := a.PrintJSON(r); err != nil {
 			return err
 		}
 	} else {
-		r.printText(a, actions)
+		r.printText(a, files)
 	}
 	if len(r.Failed) == 0 {
 		return nil
@@ -199,8 +150,8 @@ func (r *syncJSON) print(a *cli.App, actions int) error {
 	return hint.New(err, "%s", connectors.HintOr(first.err, "the others are in order; try again"))
 }
 
-func (r *syncJSON) printText(a *cli.App, actions int) {
-	if actions == 0 {
+func (r *syncJSON) printText(a *cli.App, files int) {
+	if files == 0 {
 		a.Infof("aileron: there are no actions; add one with: aileron action add FILE")
 	}
 	for _, c := range r.Connectors {
