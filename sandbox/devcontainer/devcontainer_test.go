@@ -146,8 +146,8 @@ func TestAPlanHasWhatIsAskedFor(t *testing.T) {
 	"remoteUser": "vscode", "containerUser": "root", "updateRemoteUserUID": false,
 	"containerEnv": {"A": "${localEnv:TOKEN}", "GONE": "x", "AT": "${containerWorkspaceFolder}/bin"},
 	"remoteEnv": {"PATH": "${containerEnv:PATH}:/extra", "GONE": null},
-	"workspaceFolder": "/work/web/sub",
-	"workspaceMount": "type=bind,source=${localWorkspaceFolder},target=/work/web",
+	"workspaceFolder": "/src/web/sub",
+	"workspaceMount": "type=bind,source=${localWorkspaceFolder},target=/src/web",
 	"mounts": [
 		"source=${localWorkspaceFolder}/data,target=/data,type=bind,readonly",
 		{"type": "volume", "source": "cache-${devcontainerId}", "target": "/cache"},
@@ -172,7 +172,7 @@ func TestAPlanHasWhatIsAskedFor(t *testing.T) {
 			t.Errorf("%s is %v, want %v", what, c.got, c.want)
 		}
 	}
-	env := []devcontainer.Variable{{"A", "t"}, {"AT", "/work/web/sub/bin"}, {"B", "2"},
+	env := []devcontainer.Variable{{"A", "t"}, {"AT", "/src/web/sub/bin"}, {"B", "2"},
 		{"PATH", "${containerEnv:PATH}:/extra"}}
 	if !slices.Equal(p.Env, env) || !slices.Equal(p.Unset, []string{"GONE"}) {
 		t.Errorf("the variables are %v without %v", p.Env, p.Unset)
@@ -180,7 +180,7 @@ func TestAPlanHasWhatIsAskedFor(t *testing.T) {
 	if got := p.Env[3].In(environment("PATH=/bin")); got != "/bin:/extra" {
 		t.Errorf("PATH is %q", got)
 	}
-	if p.Workspace != (devcontainer.Workspace{Folder: "/work/web/sub", Mount: "/work/web"}) {
+	if p.Workspace != (devcontainer.Workspace{Folder: "/src/web/sub", Mount: "/src/web"}) {
 		t.Errorf("the workspace is %+v", p.Workspace)
 	}
 	if len(p.Mounts) != 3 || !strings.HasSuffix(p.Mounts[0].Source, "/web/data") || !p.Mounts[0].ReadOnly ||
