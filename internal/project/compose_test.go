@@ -11,6 +11,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/devcontainer"
 )
 
 const devcontainerFile = ".devcontainer/devcontainer.json"
@@ -222,6 +223,12 @@ func TestAPrintedPlanHasNoValueOfThisHost(t *testing.T) {
 			t.Errorf("printed is %s", text)
 		}
 	}
+	p.Local = []devcontainer.Variable{{Name: "SHORT", Value: "se\"cret"}, {Name: "LONG", Value: "se\"cret-of-another"}}
+	if text := withoutLocal(p, `"se\"cret-of-another" is no place, se"cret`); text !=
+		`"${localEnv:LONG}" is no place, ${localEnv:SHORT}` {
+		t.Errorf("printed is %s", text)
+	}
+	p.Local = []devcontainer.Variable{{Name: "AILERON_TEST_VALUE", Value: "value-of-the-host"}}
 	if image := withoutLocal(p, "registry/value-of-the-host"); image != "registry/${localEnv:AILERON_TEST_VALUE}" {
 		t.Errorf("the image is %s", image)
 	}

@@ -1,12 +1,14 @@
 package project
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ALRubinger/aileron/internal/failure"
@@ -72,11 +74,19 @@ func (a *Asker) PlanOf(u *Use, s *Sandbox, own sandbox.Image) (*devcontainer.Pla
 	return shown, nil
 }
 
-// withoutLocal returns text with the names of variables of this host in place of their values.
+// withoutLocal returns text with the names of variables of this host in place of their values, also where a message
+// quotes them. The longest value is first: another one may be a part of it.
 func withoutLocal(p *devcontainer.Plan, text string) string {
-	for _, v := range p.Local {
-		if v.Value != "" {
-			text = strings.ReplaceAll(text, v.Value, "${localEnv:"+v.Name+"}")
+	longest := slices.SortedFunc(slices.Values(p.Local), func(a, b devcontainer.Variable) int {
+		return cmp.Compare(len(b.Value), len(a.Value))
+	})
+	for _, v := range longest {
+		if v.Value == "" {
+			continue
+		}
+		quoted := strconv.Quote(v.Value)
+		for _, form := range []string{v.Value, quoted[1 : len(quoted)-1]} {
+			text = strings.ReplaceAll(text, form, "${localEnv:"+v.Name+"}")
 		}
 	}
 	return text
