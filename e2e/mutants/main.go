@@ -6,7 +6,7 @@
 //	scripts/mutants                  # all of scripts/mutants.txt
 //	scripts/mutants --shard 2/7      # a part of them
 //	scripts/mutants PTH-DOT AUT-SNI  # these
-//	scripts/mutants --check          # which edits do not apply any more
+//	scripts/mutants --check          # which edits do not apply or compile any more
 //	scripts/mutants generate         # twenty that it makes itself
 //
 // The copy is a git work tree of HEAD in a temporary directory, which is
@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.shard, "shard", "1/1", "which part of the list: K/N")
 	flags.BoolVar(&o.baseline, "baseline", true, "run the tests without an edit first")
 	flags.IntVar(&o.nice, "nice", 10, "the niceness of the tests")
-	flags.BoolVar(&o.check, "check", false, "only check that the edits apply, in the work tree as it is")
+	flags.BoolVar(&o.check, "check", false, "only check that the edits apply and compile, in the work tree as it is")
 	flags.DurationVar(&o.bound, "bound", bound, "the most that one test may take")
 	flags.IntVar(&o.tries, "tries", 1, "how often a test may pass without its defence, where chance decides what it sees")
 	flags.StringVar(&o.engine, "engine", "", "no: those alone whose tests need no engine of containers; only: the others")
@@ -86,7 +86,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if o.check {
-		return check(chosen)
+		return errors.Join(check(chosen), compiles(ctx, chosen))
 	}
 	root, remove, err := scratch(ctx)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,7 @@ func TestTheListIsWellFormed(t *testing.T) {
 	}
 	t.Chdir("../..")
 	must.Do(t, check(all))
+	must.Do(t, compiles(t.Context(), all))
 }
 
 func hasTests(dir string) bool {
@@ -135,5 +137,20 @@ func TestShardsAndUnionsLoseNothing(t *testing.T) {
 	}
 	if got := strings.Join(union(all, "./p"), " "); got != "(TestA)|(TestB) TestC/(x)|(y)" {
 		t.Errorf("the union is %q", got)
+	}
+}
+
+func TestAnEditThatDoesNotCompileIsNamed(t *testing.T) {
+	t.Chdir("../..")
+	one := mutant{id: "ONE", file: "e2e/mutants/list.go", old: "errors.Join(errStale, err)", new: "errStale"}
+	must.Do(t, compiles(t.Context(), []mutant{one}))
+	two, three := one, one
+	two.id, two.new = "TWO", "unknown(err)"
+	three.id, three.old, three.new = "THREE", "strings.Count(text, m.old)", "1 +"
+	for _, m := range []mutant{two, three} {
+		if err := compiles(t.Context(), []mutant{one, m}); !errors.Is(err, errNotCompiling) ||
+			!strings.Contains(err.Error(), m.id) || strings.Contains(err.Error(), one.id) {
+			t.Errorf("compiles returns %v, want that %s does not compile, and no other", err, m.id)
+		}
 	}
 }
