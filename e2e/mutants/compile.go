@@ -98,7 +98,9 @@ func listed(ctx context.Context, dirs map[string][]mutant) (listing, error) {
 // check checks the edits of one package.
 func (l listing) check(p sources, mutants []mutant) error {
 	set := token.NewFileSet()
-	imports := importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) { return os.Open(l.exports[path]) })
+	imports := importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) {
+		return os.Open(l.exports[path])
+	})
 	texts, files := map[string]string{}, make([]*ast.File, len(p.GoFiles))
 	for i, name := range p.GoFiles {
 		text, err := os.ReadFile(filepath.Join(p.Dir, name))

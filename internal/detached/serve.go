@@ -29,6 +29,11 @@ const (
 	kindEnd    kind = 'e' // JSON: the session has ended; the last frame
 )
 
+// redrawPauses are the least times between the two sizes that make a program draw its screen anew, at each attempt.
+// Programs that find the size unchanged draw nothing: Claude Code looks 200 ms after the last change, and on a busy
+// machine any program may look only after both.
+var redrawPauses = []time.Duration{400 * time.Millisecond, time.Second, 4 * time.Second}
+
 // maxFrame bounds what one frame holds.
 const maxFrame = 256 << 10
 
@@ -86,10 +91,10 @@ const (
 	asideTime = time.Second
 	// helloTime is how long a client has to begin.
 	helloTime = 5 * time.Second
-	// redrawPause is the least time between the two sizes that make a program draw its
-	// screen anew, and redrawWait the most. Programs that find the size unchanged draw
-	// nothing: on a busy machine, one may look only after both.
-	redrawPause, redrawWait = 200 * time.Millisecond, 10 * time.Second
+	// redrawWait is the most time that a command has to write something, once it has another size.
+	redrawWait = 10 * time.Second
+	// redrawn is how many letters are a screen that was drawn anew. What moves in it has fewer.
+	redrawn = 64
 	// maxCallers bounds the connections at once, of which one is attached.
 	maxCallers = 16
 )
@@ -229,29 +234,54 @@ func (t *Terminal) detach(c *client) {
 	}
 }
 
-// redraw makes the command draw its screen anew, by a size that differs and, when it
-// has written something, the one of c.
+// redraw makes the command draw its screen anew, by a size that differs and then the one of c. Whether a command has
+// seen both cannot be known: an animation goes on meanwhile, and the engine passes sizes on when it comes to it. So the
+// attempt is repeated, with more time between, until as much was written as a screen has.
 func (t *Terminal) redraw(c *client) {
 	if c.size == (terminal.Size{}) {
 		return
 	}
-	other := c.size
-	if other.Height++; c.size.Height > 2 {
-		other.Height = c.size.Height - 1
+	for i, pause := range redrawPauses {
+		before := t.letters()
+		if !t.resizeShortly(c, pause, i == 0) || !t.pause(c, pause, nil) || t.letters()-before >= redrawn {
+			return
+		}
+	}
+}
+
+// letters returns how many letters the command has written.
+func (t *Terminal) letters() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.modes.Letters()
+}
+
+// resizeShortly changes the size to one that differs from the one of c, and then to that: after a pause and, with wait,
+// once the command has written something.
+func (t *Terminal) resizeShortly(c *client, pause time.Duration, wait bool) bool {
+	c.sizing.Lock()
+	other := c.newest
+	c.sizing.Unlock()
+	if other.Height > 2 {
+		other.Height--
+	} else {
+		other.Height++
 	}
 	select {
 	case <-c.drawn: // before it has the other size
 	default:
 	}
-	if !t.resize(c, other) {
-		return
+	for range 2 { // the second is taken when the engine has passed on the first
+		if !t.resize(c, other) {
+			return false
+		}
 	}
-	if !t.pause(c, redrawPause, nil) || !t.pause(c, redrawWait, c.drawn) {
-		return
+	if !t.pause(c, pause, nil) || wait && !t.pause(c, redrawWait, c.drawn) {
+		return false
 	}
 	c.sizing.Lock()
 	defer c.sizing.Unlock()
-	t.resize(c, c.newest)
+	return t.resize(c, c.newest)
 }
 
 // pause waits for a time, or for until, and reports whether c is still there.

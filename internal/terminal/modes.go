@@ -28,6 +28,7 @@ type Modes struct {
 	colours  [3]bool      // of text, background and cursor
 
 	replies []byte // to the questions that no one has answered
+	letters int    // see Letters
 
 	state  state
 	params []byte // of the sequence that is being read
@@ -74,6 +75,10 @@ func (m *Modes) Scan(p []byte) {
 	}
 }
 
+// Letters returns how many Latin letters the stream has put on the screen. A program that draws its screen writes many
+// of them, and one that moves a picture or counts seconds few.
+func (m *Modes) Letters() int { return m.letters }
+
 // control acts on a C1 control.
 func (m *Modes) control(b byte) {
 	m.seen = true
@@ -94,8 +99,11 @@ func (m *Modes) end() {
 func (m *Modes) step(b byte) {
 	switch m.state {
 	case ground:
-		if b == 0x0e || b == 0x0f { // SO, SI
+		switch {
+		case b == 0x0e || b == 0x0f: // SO, SI
 			m.shifted, m.seen = b == 0x0e, true
+		case b >= 'a' && b <= 'z', b >= 'A' && b <= 'Z':
+			m.letters++
 		}
 	case escape:
 		m.escaped(b)
