@@ -3,6 +3,7 @@ package proxy
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -14,9 +15,11 @@ import (
 type operationList struct {
 	Generation, Total, Callable int
 	Operations                  []struct {
-		Operation string
-		Callable  bool
-		Inputs    []struct {
+		ConnectorFQN string `json:"connector_fqn"`
+		Tool         string
+		Operation    string
+		Callable     bool
+		Inputs       []struct {
 			Name     string
 			Required bool
 		}
@@ -59,6 +62,16 @@ func TestOperationsAreFoundByTheirWords(t *testing.T) {
 	for _, query := range []string{"?limit=1001", "?limit=-1", "?limit=x", "?q=%zz", "?q=" + strings.Repeat("a+", 17)} {
 		if _, status := w.list(query); status != http.StatusBadRequest {
 			t.Errorf("%s: %d", query, status)
+		}
+	}
+	op := all.Operations[1]
+	full := op.ConnectorFQN + " " + op.Tool + "." + op.Operation
+	for name, want := range map[string][]string{
+		full: {op.Operation}, strings.ToUpper(full): nil, full + "x": nil, "": nil, op.ConnectorFQN: nil,
+	} {
+		if got, status := w.list("?name=" + url.QueryEscape(name)); !slices.Equal(got.names(), want) ||
+			status != http.StatusOK || got.Total != len(want) {
+			t.Errorf("%q: %d %q, want %q", name, status, got.names(), want)
 		}
 	}
 	// A variable of the path that is no input is an argument all the same.

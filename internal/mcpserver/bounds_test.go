@@ -269,3 +269,31 @@ func TestAClientThatDiesEndsItsCalls(t *testing.T) {
 		t.Errorf("%d calls reached the session, want 16: those that waited were not sent", b.all.Load())
 	}
 }
+
+// A client that sends and never reads keeps neither a server that is stopped nor one whose stdin ends.
+func TestAClientThatReadsNothingKeepsNoServer(t *testing.T) {
+	for name, end := range map[string]func(stop, in func()){
+		"the server is stopped": func(stop, _ func()) { stop() },
+		"its stdin ends":        func(_, in func()) { in() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // the second one takes the ten seconds of calls that are under way
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			server := serverOf(t, oneOperation(reply(http.StatusOK, "the body")))
+			in, toServer := io.Pipe()
+			_, out := io.Pipe() // whose other end is not read
+			served := make(chan error)
+			go func() { served <- server.Serve(ctx, in, out) }()
+			must.Get(io.WriteString(toServer, hello))(t)
+			for id := range 100 {
+				_, err := fmt.Fprintf(toServer, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", id+2)
+				must.Do(t, err)
+			}
+			end(cancel, func() { _ = toServer.Close() })
+			if err := <-served; err != nil {
+				t.Errorf("Serve = %v", err)
+			}
+		})
+	}
+}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/ALRubinger/aileron/proxy/api"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -43,7 +42,9 @@ func (s *Server) addCatalog(operations int) []string {
 			"additionalProperties":false}`, maxFound, defaultFound)),
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no},
 	}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return s.search(ctx, r.Params.Arguments), nil
+		return s.inTurn(ctx, func(ctx context.Context) *mcp.CallToolResult {
+			return s.search(ctx, r.Params.Arguments)
+		}), nil
 	})
 	s.sdk.AddTool(&mcp.Tool{
 		Name:        callTool,
@@ -55,14 +56,11 @@ func (s *Server) addCatalog(operations int) []string {
 		// It may call any of them.
 		Annotations: &mcp.ToolAnnotations{DestructiveHint: &yes, OpenWorldHint: &yes},
 	}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return s.callNamed(ctx, r.Params.Arguments), nil
+		return s.inTurn(ctx, func(ctx context.Context) *mcp.CallToolResult {
+			return s.callNamed(ctx, r.Params.Arguments)
+		}), nil
 	})
 	return []string{searchTool, callTool}
-}
-
-// catalogName is the name of an operation among many: it is exact, whatever others there are.
-func catalogName(op api.ListedOperation) string {
-	return op.ConnectorFQN + " " + op.Tool + "." + op.Operation
 }
 
 // foundOperation is an operation in the result of a search.
@@ -98,7 +96,7 @@ func (s *Server) search(ctx context.Context, raw []byte) *mcp.CallToolResult {
 	for _, op := range list.Operations {
 		if op.Callable {
 			result.Operations = append(result.Operations,
-				foundOperation{catalogName(op), describe(op), schemaOf(op), annotationsOf(op)})
+				foundOperation{op.FullName(), describe(op), schemaOf(op), annotationsOf(op)})
 		}
 	}
 	if more := list.Callable - len(result.Operations); more > 0 {
@@ -123,17 +121,16 @@ func (s *Server) callNamed(ctx context.Context, raw []byte) *mcp.CallToolResult 
 	if err := json.Unmarshal(raw, &args); err != nil {
 		return failed(err.Error())
 	}
-	fqn, name, ok := strings.Cut(args.Operation, " ")
-	if !ok {
+	if !strings.Contains(args.Operation, " ") {
 		return failed("args.operation: it is no name that " + searchTool + " returns, such as " +
 			"\"github://acme/tracker tracker.issues.get\"")
 	}
-	list, err := s.client.operations(ctx, strings.ReplaceAll(name, ".", " ")+" "+fqn, maxFound)
+	list, err := s.client.named(ctx, args.Operation)
 	if err != nil {
 		return failed(textOf(err))
 	}
 	for _, op := range list.Operations {
-		if op.Callable && catalogName(op) == args.Operation {
+		if op.Callable {
 			return s.call(ctx, op, args.Arguments)
 		}
 	}

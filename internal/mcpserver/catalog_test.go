@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/must"
@@ -76,5 +78,55 @@ func TestTheCatalogueIsSearchedAndCalled(t *testing.T) {
 		if !isError || !strings.HasPrefix(texts[0], c.want) {
 			t.Errorf("%s %s: %q, want %q", c.tool, c.args, texts, c.want)
 		}
+	}
+}
+
+// An exact name is found, whatever others have its words too.
+func TestAnExactNameIsFoundBehindManyOthers(t *testing.T) {
+	var ops []api.ListedOperation
+	for i := range 100 {
+		ops = append(ops, operation("github://acme/big", "big", fmt.Sprintf("get.%02d", i), "GET"))
+	}
+	ops = append(ops, operation("github://acme/big", "big", "get", "GET"))
+	cs := connect(t, &sessionAPI{ops: ops, run: reply(http.StatusOK, "the body")}, nil)
+	texts, isError := call(t, cs, "call_operation", map[string]any{"operation": "github://acme/big big.get"})
+	if isError || texts[0] != "the body" {
+		t.Errorf("%v %q", isError, texts)
+	}
+}
+
+// Searches wait for slots like calls, and are refused beyond those that may wait.
+func TestSearchesAreBoundedLikeCalls(t *testing.T) {
+	b := newBlocked()
+	b.ops = operations(50)
+	cs := connect(t, &b.sessionAPI, nil)
+	var calls sync.WaitGroup
+	for range 16 {
+		calls.Go(func() { call(t, cs, "call_operation", map[string]any{"operation": "github://acme/big big.op.001"}) })
+	}
+	for range 16 {
+		<-b.came
+	}
+	const searches = 300
+	var wg sync.WaitGroup
+	var refused atomic.Int64
+	for range searches {
+		wg.Go(func() {
+			texts, isError := call(t, cs, "search_operations", map[string]any{"query": "op.04"})
+			if !isError {
+				return
+			}
+			if !strings.Contains(texts[0], "256 calls are waiting already") {
+				t.Errorf("%q", texts)
+			}
+			if refused.Add(1) == searches-240 {
+				close(b.release)
+			}
+		})
+	}
+	wg.Wait()
+	calls.Wait()
+	if refused.Load() != searches-240 {
+		t.Errorf("%d searches were refused, want %d", refused.Load(), searches-240)
 	}
 }

@@ -39,6 +39,7 @@ func (c Command) Run(ctx context.Context) (code int, err error) {
 	}
 	return l.During(ctx, launch.Host{Agent: "mcp", Mode: "off", Listen: "127.0.0.1:0"}, "the client ended",
 		func(ctx context.Context, host *launch.HostSession) (int, error) {
+			shrink()
 			return 0, Run(ctx, Session{URL: host.APIURL, Token: host.Token()}, c.Options, c.In, c.Out)
 		})
 }

@@ -29,7 +29,7 @@ import (
 const (
 	// maxTools is how many operations have a tool each. More of them would fill a model's context before it begins.
 	maxTools = 40
-	// maxCalls is how many calls are under way; maxWaiting is how many more may wait.
+	// maxCalls is how many calls and searches are under way; maxWaiting is how many more may wait.
 	maxCalls   = 16
 	maxWaiting = 240
 	// followEvery is how often the server looks whether the session's operations have changed.
@@ -100,7 +100,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	var following sync.WaitGroup
 	following.Go(func() { s.follow(ctx) })
 	defer func() { cancel(); following.Wait() }()
-	err := s.sdk.Run(ctx, &stdio{in: in, out: out, broken: cancel})
+	err := s.sdk.Run(ctx, &stdio{in: in, out: out, broken: cancel, ended: ctx.Done()})
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		return nil
 	}
@@ -180,15 +180,17 @@ func (s *Server) addTools(ops []api.ListedOperation) []string {
 	names := namesOf(ops)
 	for i, op := range ops {
 		call := func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return s.call(ctx, op, r.Params.Arguments), nil
+			return s.inTurn(ctx, func(ctx context.Context) *mcp.CallToolResult {
+				return s.call(ctx, op, r.Params.Arguments)
+			}), nil
 		}
 		s.sdk.AddTool(toolOf(names[i], op), call)
 	}
 	return names
 }
 
-// call calls an operation, in its turn. What goes wrong is a result, so that the model reads it.
-func (s *Server) call(ctx context.Context, op api.ListedOperation, args []byte) *mcp.CallToolResult {
+// inTurn does what asks the session for something, a call or a search, when it has a slot.
+func (s *Server) inTurn(ctx context.Context, do func(context.Context) *mcp.CallToolResult) *mcp.CallToolResult {
 	ctx, cancel := s.whileServed(ctx)
 	defer cancel()
 	defer s.waiting.Add(-1)
@@ -201,6 +203,11 @@ func (s *Server) call(ctx context.Context, op api.ListedOperation, args []byte) 
 	case <-ctx.Done():
 		return failed("the call was cancelled before it was sent")
 	}
+	return do(ctx)
+}
+
+// call calls an operation. What goes wrong is a result, so that the model reads it.
+func (s *Server) call(ctx context.Context, op api.ListedOperation, args []byte) *mcp.CallToolResult {
 	got, err := s.client.run(ctx, op, args)
 	if err != nil {
 		return failed(textOf(err))

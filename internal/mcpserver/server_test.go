@@ -42,14 +42,17 @@ func (s *sessionAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+	limit, named := 50, r.URL.Query().Get("name")
+	if text := r.URL.Query().Get("limit"); text != "" {
+		limit, _ = strconv.Atoi(text)
+	}
 	list := api.OperationList{Generation: s.generation, Operations: []api.ListedOperation{}}
 	for _, op := range s.ops {
 		all := true
 		for _, w := range strings.Fields(r.URL.Query().Get("q")) {
 			all = all && strings.Contains(op.ConnectorFQN+" "+op.Tool+"."+op.Operation, w)
 		}
-		if !all {
+		if !all || named != "" && op.FullName() != named {
 			continue
 		}
 		list.Total++

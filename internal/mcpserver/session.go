@@ -60,8 +60,16 @@ func newClient(s Session) *client {
 const maxList = 16 << 20
 
 // operations lists the session's operations that have every word of q, and describes at most limit of them.
-func (c *client) operations(ctx context.Context, q string, limit int) (list api.OperationList, err error) {
-	query := url.Values{"q": {q}, "limit": {strconv.Itoa(limit)}}
+func (c *client) operations(ctx context.Context, q string, limit int) (api.OperationList, error) {
+	return c.list(ctx, url.Values{"q": {q}, "limit": {strconv.Itoa(limit)}})
+}
+
+// named lists the session's operations of a name, see [api.OperationDescription.FullName].
+func (c *client) named(ctx context.Context, name string) (api.OperationList, error) {
+	return c.list(ctx, url.Values{"name": {name}})
+}
+
+func (c *client) list(ctx context.Context, query url.Values) (list api.OperationList, err error) {
 	res, err := c.do(ctx, http.MethodGet, "/operations?"+query.Encode(), nil)
 	if err != nil {
 		return list, err

@@ -26,14 +26,16 @@ type stdio struct {
 	in  io.Reader
 	out io.Writer
 
-	broken func() // called when out cannot be written
+	broken func()          // called when out cannot be written, and at the end of in
+	ended  <-chan struct{} // closed when nothing is to be written any more
 }
 
 // Connect implements [mcp.Transport].
 func (t *stdio) Connect(context.Context) (mcp.Connection, error) {
-	c := &conn{stdio: t, lines: make(chan line), closed: make(chan struct{}),
-		asked: map[jsonrpc.ID]bool{}, answered: make(chan struct{}, 1)}
+	c := &conn{stdio: t, lines: make(chan line), writes: make(chan write), closed: make(chan struct{}),
+		asked: map[jsonrpc.ID]int{}, answered: make(chan struct{}, 1)}
 	go c.read(bufio.NewReaderSize(t.in, 64<<10))
+	go c.writeAll()
 	return c, nil
 }
 
@@ -41,12 +43,26 @@ func (t *stdio) Connect(context.Context) (mcp.Connection, error) {
 type conn struct {
 	*stdio
 	lines  chan line
+	writes chan write
 	closed chan struct{}
 	close  sync.Once
 
-	mu       sync.Mutex // of writes
-	asked    map[jsonrpc.ID]bool
-	answered chan struct{} // gets a value with each response
+	mu       sync.Mutex         // of what follows
+	asked    map[jsonrpc.ID]int // the requests that are to be answered, and the length of each
+	size     int                // of all of them
+	answered chan struct{}      // gets a value with each response
+}
+
+// Of the requests that a client has sent and not read the responses of. It may send more when it has read some.
+const (
+	maxAsked     = 1024
+	maxAskedSize = 8 << 20
+)
+
+// write is a line to write.
+type write struct {
+	raw  []byte
+	done chan<- error
 }
 
 // line is what was read: a line, a longer one that was skipped, or the end.
@@ -106,6 +122,7 @@ func (c *conn) Read(ctx context.Context) (jsonrpc.Message, error) {
 		switch {
 		case l.err != nil:
 			c.awaitResponses(ctx)
+			c.broken() // of what waits to be written, nothing is read
 			return nil, l.err
 		case l.long:
 			text := fmt.Sprintf("the message has more than %d bytes", maxMessage)
@@ -118,7 +135,9 @@ func (c *conn) Read(ctx context.Context) (jsonrpc.Message, error) {
 		}
 		m, err := message(data)
 		if err == nil {
-			c.note(m)
+			if !c.note(ctx, m, len(data)) {
+				continue // it has ended: what follows returns that
+			}
 			return m, nil
 		}
 		code := int64(jsonrpc.CodeInvalidRequest)
@@ -131,34 +150,49 @@ func (c *conn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// note counts a request that is to be answered.
-func (c *conn) note(m jsonrpc.Message) {
-	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.asked[r.ID] = true
+// note counts a request that is to be answered, when there is room for it. It reports false if the connection ends
+// before.
+func (c *conn) note(ctx context.Context, m jsonrpc.Message, size int) bool {
+	r, ok := m.(*jsonrpc.Request)
+	if !ok || !r.IsCall() {
+		return true
 	}
+	room := func(asked, sum int) bool { return asked == 0 || asked < maxAsked && sum+size <= maxAskedSize }
+	if !c.await(ctx, nil, room) {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.size += size - c.asked[r.ID]
+	c.asked[r.ID] = size
+	return true
 }
 
 // awaitResponses waits until the requests that were read are answered: after the end, the SDK drops them.
 func (c *conn) awaitResponses(ctx context.Context) {
 	grace := time.NewTimer(endGrace)
 	defer grace.Stop()
+	c.await(ctx, grace.C, func(asked, _ int) bool { return asked == 0 })
+}
+
+// await waits until enough requests are answered, and reports false if the connection, ctx or the time ends before. It
+// is called by one goroutine, that of [conn.Read].
+func (c *conn) await(ctx context.Context, late <-chan time.Time, enough func(asked, size int) bool) bool {
 	for {
 		c.mu.Lock()
-		left := len(c.asked)
+		asked, size := len(c.asked), c.size
 		c.mu.Unlock()
-		if left == 0 {
-			return
+		if enough(asked, size) {
+			return true
 		}
 		select {
 		case <-c.answered:
 		case <-c.closed:
-			return
+			return false
 		case <-ctx.Done():
-			return
-		case <-grace.C:
-			return
+			return false
+		case <-late:
+			return false
 		}
 	}
 }
@@ -210,6 +244,7 @@ func (c *conn) Write(_ context.Context, m jsonrpc.Message) error {
 	err = c.write(raw)
 	if r, ok := m.(*jsonrpc.Response); ok {
 		c.mu.Lock()
+		c.size -= c.asked[r.ID]
 		delete(c.asked, r.ID)
 		c.mu.Unlock()
 		select {
@@ -220,14 +255,37 @@ func (c *conn) Write(_ context.Context, m jsonrpc.Message) error {
 	return err
 }
 
+// write writes a line. It returns when the server has ended, too: a client that reads no more would keep it.
 func (c *conn) write(raw []byte) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, err := c.out.Write(append(raw, '\n'))
-	if err != nil {
-		c.broken()
+	done := make(chan error, 1)
+	select {
+	case c.writes <- write{append(raw, '\n'), done}:
+	case <-c.ended:
+		return io.ErrClosedPipe
 	}
-	return err
+	select {
+	case err := <-done:
+		return err
+	case <-c.ended:
+		return io.ErrClosedPipe
+	}
+}
+
+// writeAll writes lines, one at a time, until the connection ends. A write cannot be ended, so that it may outlive the
+// connection.
+func (c *conn) writeAll() {
+	for {
+		select {
+		case w := <-c.writes:
+			_, err := c.out.Write(w.raw)
+			if err != nil {
+				c.broken()
+			}
+			w.done <- err
+		case <-c.ended:
+			return
+		}
+	}
 }
 
 // Close implements [mcp.Connection].

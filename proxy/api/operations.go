@@ -13,7 +13,7 @@ import (
 )
 
 // OperationList is the response to GET /v1/operations: the operations of a session that have every word of q in their
-// names, texts, path or inputs, the closest first.
+// names, texts, path or inputs, the closest first; or with name, which is FQN TOOL.OPERATION, those of that name.
 type OperationList struct {
 	Generation int64 `json:"generation"` // see [proxy.Grants.Generation]
 	Total      int   `json:"total"`      // of the operations that match
@@ -58,7 +58,34 @@ func (a *API) list(r *http.Request) (*http.Response, *proxy.Denial) {
 	if len(words) > maxWords {
 		return nil, proxy.ReasonMalformed.Deny("q must be at most %d words", maxWords)
 	}
+	if query.Has("name") {
+		return jsonResponse(r, namedOperations(a.plane.Grants(), query.Get("name"), limit)), nil
+	}
 	return jsonResponse(r, listOperations(a.plane.Grants(), words, limit)), nil
+}
+
+// FullName is the name of an operation among all: FQN TOOL.OPERATION.
+func (o OperationDescription) FullName() string {
+	return o.ConnectorFQN + " " + o.Tool + "." + o.Operation
+}
+
+// namedOperations returns the operations of a name: one, unless the dots in the names of two tools make theirs equal.
+func namedOperations(g *proxy.Grants, name string, limit int) OperationList {
+	fqn, rest, _ := strings.Cut(name, " ")
+	var all []found
+	for _, c := range g.Index.Connectors() {
+		if string(c.FQN) != fqn {
+			continue
+		}
+		for _, t := range c.Tools {
+			for _, op := range t.Operations {
+				if op.Tool+"."+op.Name == rest {
+					all = append(all, found{connector: c, op: op})
+				}
+			}
+		}
+	}
+	return describeFound(g, all, limit)
 }
 
 // found is an operation that a search found.
@@ -70,24 +97,28 @@ type found struct {
 
 // listOperations returns at most limit operations that have every word, in lower case.
 func listOperations(g *proxy.Grants, words []string, limit int) OperationList {
-	list := OperationList{Generation: g.Generation(), Operations: []ListedOperation{}}
 	var all []found
 	for _, c := range g.Index.Connectors() {
 		for _, t := range c.Tools {
 			for _, op := range t.Operations {
-				score, ok := matches(op, t.Description, words)
-				if !ok {
-					continue
-				}
-				all = append(all, found{c, op, score})
-				if op.Callable() == nil {
-					list.Callable++
+				if score, ok := matches(op, t.Description, words); ok {
+					all = append(all, found{c, op, score})
 				}
 			}
 		}
 	}
-	list.Total = len(all)
 	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(b.score, a.score) })
+	return describeFound(g, all, limit)
+}
+
+// describeFound returns the list that counts all, and describes at most limit of them.
+func describeFound(g *proxy.Grants, all []found, limit int) OperationList {
+	list := OperationList{Generation: g.Generation(), Total: len(all), Operations: []ListedOperation{}}
+	for _, f := range all {
+		if f.op.Callable() == nil {
+			list.Callable++
+		}
+	}
 	inputs := maxDescribedInputs
 	for _, f := range all[:min(limit, len(all))] {
 		_, bound := g.Bound[f.connector.FQN]
