@@ -64,6 +64,9 @@ type Spec struct {
 	Build    string    // when the image is built: auto, always or never
 	Progress io.Writer // gets the output of a build
 
+	// Layer is put on an image that lacks a command of it; nil is none.
+	Layer *Layer
+
 	Command []string
 	Needs   []string // commands that the image must have besides
 	// Prelude is a shell script that runs before the command, in the same process
@@ -142,6 +145,11 @@ func Prepare(ctx context.Context, s Spec) (_ *Prepared, err error) {
 	p.beside.Go(func() { _, _ = e.Host(ctx) }) // its next call has the error
 	if p.Image, err = e.EnsureImage(ctx, s.Image, s.Build, s.Progress); err != nil {
 		return nil, err
+	}
+	if s.Layer != nil {
+		if p.Image, err = e.EnsureLayer(ctx, p.Image, *s.Layer, s.Build, s.Progress); err != nil {
+			return nil, err
+		}
 	}
 	p.beside.Go(func() { e.known(p.Image.id) })
 	if s.UplinkRoot != "" {

@@ -14,6 +14,16 @@ import (
 // AgentNeeds returns the further commands that an agent's image must have, and the shell in which its tools run.
 func AgentNeeds(agent agents.Agent) []string { return append(slices.Clone(agent.Commands[1:]), "sh") }
 
+// LayerOf returns what puts an agent on an image that is not aileron's own; nil if there is no way.
+func LayerOf(agent agents.Agent) *sandbox.Layer {
+	recipe := agent.Layer.Recipe()
+	if recipe == nil {
+		return nil
+	}
+	return &sandbox.Layer{Name: agent.Name, Commands: agent.Commands, From: sandbox.AgentImage(agent.Name, agent.Recipe),
+		Recipe: recipe, Glibc: agent.Layer.Glibc, Libraries: agent.Layer.Libraries}
+}
+
 // ImageFor returns the image of an agent by name, and the agent; aileron's base image for "".
 func ImageFor(name string) (sandbox.Image, agents.Agent, error) {
 	if name == "" {

@@ -36,6 +36,8 @@ type Sandbox struct {
 	Composed *sandbox.Composition
 	Setup    string
 	Advice   string
+	// Layer is put on an image that lacks the command; nil is none.
+	Layer *sandbox.Layer
 	// Searched are variables that went into what is composed. One with a bound secret is refused, as those of Variables.
 	Searched []string
 	NotesAt  string // where the command looks for notes on its sandbox; "" is nowhere
@@ -248,7 +250,7 @@ func makeSocketDir(s *session.Session) (string, error) {
 func (b *sandboxed) spec() sandbox.Spec {
 	s := sandbox.Spec{
 		Engine: b.Engine, Patience: b.Patience,
-		Image: b.Image, Build: b.Build, Progress: b.Progress,
+		Image: b.Image, Build: b.Build, Progress: b.Progress, Layer: b.Layer,
 		Command: b.Command, Needs: b.Needs, Prelude: b.Setup + b.Prelude, Composed: b.Composed,
 		Dir: b.dir, Mask: b.mask, Mounts: b.mounts, ReadOnly: b.ReadOnly,
 		Limit: b.limit, Cache: filepath.Join(b.Home, "cache", "images"),

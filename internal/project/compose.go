@@ -244,8 +244,10 @@ func commandText(c devcontainer.Command) string {
 	return strings.Join(all, " and ")
 }
 
-// Into adds to a launch what the flags, the project's file and its devcontainer ask for of the sandbox.
-func (s *Sandbox) Into(l *launch.Sandbox) {
+// Into adds to a launch what the flags, the project's file and its devcontainer ask for of the sandbox. The layer of
+// its agent is left where the devcontainer's image may need it.
+func (a *Asker) Into(s *Sandbox, l *launch.Sandbox) {
+	l.Layer = a.layerOf(s, l.Layer)
 	l.Dir, l.ReadOnly, l.Protect = s.Dir, s.ReadOnly, s.Protect
 	l.Mounts, l.Variables, l.Ports = s.Shared.Mounts, s.Shared.Env, s.Shared.Ports
 	p := s.Devcontainer.Plan

@@ -186,7 +186,7 @@ func TestALaunchHasWhatTheDevcontainerAsksFor(t *testing.T) {
 	w, err := using(a, dir, trusting)
 	must.Do(t, err)
 	var l launch.Sandbox
-	w.Into(&l)
+	a.Into(&w.Sandbox, &l)
 	c := l.Composed
 	if c.User != "node" || !c.KeepUser || c.Workspace != "/w" || c.Dir != "/w/sub" ||
 		!slices.Equal(c.Volumes, []sandbox.Volume{{Name: "v", Target: "/v", ReadOnly: true}}) ||

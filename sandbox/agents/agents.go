@@ -58,6 +58,9 @@ type Agent struct {
 	// while the image is built, and are not part of it.
 	Recipe []byte
 
+	// Layer is how the agent is put on an image that is not aileron's own.
+	Layer Layer
+
 	// Optional are requests that the agent sends of its own accord, and works
 	// without. Nothing is allowed because of them: where they are denied, the
 	// report of a session counts them in one line. Each is as the audit log has it.

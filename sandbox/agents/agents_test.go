@@ -98,6 +98,29 @@ func TestRecipesKeepTheBase(t *testing.T) {
 	}
 }
 
+// The layer is put on an image that may be anyone's: nothing of that runs while it is built, and its user stays.
+func TestALayerRunsNothingOfTheImage(t *testing.T) {
+	for _, name := range agents.Names() {
+		a, _ := agents.Find(name)
+		recipe := string(a.Layer.Recipe())
+		own, over, ok := strings.Cut(recipe, "FROM ${BASE}\n")
+		if !ok || !strings.HasPrefix(own, "ARG BASE\nARG AGENT\nFROM ${AGENT} AS agent\n") {
+			t.Fatalf("%s: the layer is\n%s", name, recipe)
+		}
+		for line := range strings.Lines(over) {
+			if !strings.HasPrefix(line, "COPY --from=agent /") {
+				t.Errorf("%s: %q on the image", name, line)
+			}
+		}
+		if len(a.Layer.Libraries) > 0 && !a.Layer.Glibc {
+			t.Errorf("%s: it needs %q, and no C library", name, a.Layer.Libraries)
+		}
+	}
+	if recipe := (agents.Layer{}).Recipe(); recipe != nil {
+		t.Errorf("of nothing a layer is made: %s", recipe)
+	}
+}
+
 func TestFindReturnsANewValue(t *testing.T) {
 	a, _ := agents.Find("opencode")
 	a.Env["X"] = "1"

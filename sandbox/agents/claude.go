@@ -39,6 +39,7 @@ func claude() Agent {
 		MCP: Registration{Args: []string{
 			`--mcp-config={"mcpServers":{"aileron":{"command":{program},"args":["mcp"]}}}`}},
 		Recipe:     []byte(claudeRecipe),
+		Layer:      Layer{Files: []Copied{{"/usr/local/bin/claude", "/usr/local/bin/claude"}}, Glibc: true},
 		Connectors: []string{"anthropic", "anthropic-oauth"},
 	}
 }

@@ -36,6 +36,7 @@ func opencode() Agent {
 		Resume:     []string{"--continue"},
 		Prelude:    opencodePrelude,
 		Recipe:     []byte(opencodeRecipe),
+		Layer:      Layer{Files: []Copied{{"/usr/local/bin/opencode", "/usr/local/bin/opencode"}}, Glibc: true},
 		Connectors: []string{"anthropic", "openai", "gemini", "openrouter", "local-openai"},
 	}
 }

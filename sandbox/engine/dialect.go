@@ -36,6 +36,9 @@ type dialect interface {
 	// container has been started.
 	sizesCreated() bool
 
+	// onBuild returns what an image lets a build on top of it run.
+	onBuild(ctx context.Context, e *Engine, id string) ([]string, error)
+
 	// exit waits for the end of a container that has been started.
 	exit(ctx context.Context, e *Engine, c *Container) (Exit, error)
 	// list returns the containers that a filter selects.

@@ -66,7 +66,7 @@ func (o *SandboxOptions) RegisterCustom(cmd *cobra.Command) {
 	f.StringSliceVar(&o.Custom.Packages, "packages", nil, "add these Debian packages to the image: NAME[,NAME]")
 	f.StringVar(&o.Custom.Dockerfile, "dockerfile", "",
 		"build the image of this Dockerfile, or of none: off (default: "+project.Dockerfile+" of the project, if it exists)")
-	f.BoolVarP(&o.Custom.Yes, "yes", "y", false, "build the Dockerfile without confirmation")
+	f.BoolVarP(&o.Custom.Yes, "yes", "y", false, "build the Dockerfile, or the layer of an agent, without confirmation")
 }
 
 func (o *SandboxOptions) RegisterEngine(cmd *cobra.Command, sandboxes string) {

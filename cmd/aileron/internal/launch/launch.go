@@ -116,7 +116,7 @@ func launchAgent(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, name
 	return RunSandboxed(ctx, a, opts, launch.Sandbox{
 		Agent: agent.Name, Image: sandbox.AgentImage(agent.Name, agent.Recipe),
 		Command: command, Needs: launch.AgentNeeds(agent), Prelude: agent.Start(stateDir), NotesAt: agent.NotesAt,
-		Keep: keep, Unattended: unattended, Env: env,
+		Keep: keep, Unattended: unattended, Env: env, Layer: launch.LayerOf(agent),
 		Opened: func(s *session.Session) { AdviseModel(a, agent, s.Connectors(), &opts.SessionOptions) },
 	})
 }

@@ -100,7 +100,7 @@ func RunSandboxed(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, s l
 	if err := opts.ParseShared(l.Home); err != nil {
 		return err
 	}
-	opts.Into(&s)
+	a.Into(&opts.Sandbox, &s)
 	opts.Shares = opts.Shared.Recorded()
 	if err := opts.CheckCapture(); err != nil {
 		return err

@@ -76,7 +76,7 @@ func (o *sandboxBuildOptions) run(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	defer e.Close()
-	if _, err := e.EnsureImage(ctx, image, policy, a.NewBuildProgress()); err != nil {
+	if image, err = a.MakeImage(ctx, e, &o.Sandbox, image, o.agent, policy); err != nil {
 		return err
 	}
 	if a.JSON {

@@ -74,7 +74,7 @@ func (o *sandboxCheckOptions) run(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	defer engine.Close()
-	if image, err = engine.EnsureImage(ctx, image, o.Build, a.NewBuildProgress()); err != nil {
+	if image, err = a.MakeImage(ctx, engine, &o.Sandbox, image, o.agent, o.Build); err != nil {
 		return err
 	}
 	r, err := launch.CheckImage(ctx, engine, image, launch.Checked{Home: home, Dir: o.Dir, Command: command, Needs: needs,

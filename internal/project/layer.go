@@ -1,0 +1,96 @@
+package project
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/agents"
+	"github.com/ALRubinger/aileron/sandbox/devcontainer"
+)
+
+// MakeImage makes the image of a sandbox for a command without a session, as a launch of that agent does: on the image
+// of a devcontainer that lacks the agent, a person agrees to one more layer with it.
+func (a *Asker) MakeImage(ctx context.Context, e *sandbox.Engine, s *Sandbox, image sandbox.Image, agent,
+	policy string) (sandbox.Image, error) {
+	progress := a.NewBuildProgress()
+	image, err := e.EnsureImage(ctx, image, policy, progress)
+	if err != nil {
+		return image, err
+	}
+	known, _ := agents.Find(agent)
+	l := a.layerOf(s, launch.LayerOf(known))
+	if l == nil {
+		return image, nil
+	}
+	return e.EnsureLayer(ctx, image, *l, policy, progress)
+}
+
+// layerOf returns what puts an agent on the image of the devcontainer in force, after a person has agreed to it. It is
+// nil where there is none, where the image is built on the agent's, or is to be used as it is.
+func (a *Asker) layerOf(s *Sandbox, agent *sandbox.Layer) *sandbox.Layer {
+	p := s.Devcontainer.Plan
+	if agent == nil || p == nil || p.Tier == devcontainer.TierBYO || p.Build != nil && p.Build.UsesBase {
+		return nil
+	}
+	l := *agent
+	l.Otherwise = agentAdvice(p)
+	l.Env = func(image []string) (env []string) {
+		for _, v := range p.Env {
+			env = append(env, v.Name+"="+v.In(func(name string) (string, bool) { return valueOf(image, name) }))
+		}
+		return env
+	}
+	l.Agree = func(ctx context.Context, image string) error { return a.agreeToLayer(ctx, s, l.Name, image) }
+	return &l
+}
+
+// agreeToLayer asks whether an agent may be put on the image of the devcontainer, unless a person agreed to that before
+// for this devcontainer.
+func (a *Asker) agreeToLayer(ctx context.Context, s *Sandbox, agent, image string) error {
+	dir, err := projectDir(s, s.Devcontainer.home)
+	if err != nil {
+		return err
+	}
+	p := s.Devcontainer.Plan
+	sum := sha256.Sum256([]byte(strings.Join([]string{dir, p.File, agent}, "\x00")))
+	c, name := consents{s.Devcontainer.home}, "layer-"+hex.EncodeToString(sum[:])
+	if c.has(name) {
+		return nil
+	}
+	if !s.Custom.Yes {
+		if !a.Interactive() {
+			return hint.New(fmt.Errorf("run %s in the image %s of %s: the image has none, and a person must agree to add it "+
+				"as one more layer", agent, image, p.File), "aileron sandbox build --agent %s%s --yes; or %s", agent, s.flags(),
+				agentAdvice(p))
+		}
+		question := fmt.Sprintf("the image %s of %s has no %s; add aileron's as one more layer?", image, p.File, agent)
+		yes, err := a.Confirm(ctx, question, true)
+		if err != nil {
+			return err
+		}
+		if !yes {
+			return hint.New(failure.Declined(fmt.Sprintf("add %s to the image %s: it was declined", agent, image)), "%s",
+				agentAdvice(p))
+		}
+	}
+	return c.add(name, agent+" for "+p.File+" in "+dir)
+}
+
+// flags returns the flags by which another command has the same project and devcontainer, after a space.
+func (s *Sandbox) flags() string {
+	text := ""
+	if s.Dir != "" {
+		text += fmt.Sprintf(" --dir %q", s.Dir)
+	}
+	if s.Devcontainer.Name != "" {
+		text += " --devcontainer " + s.Devcontainer.Name
+	}
+	return text
+}
