@@ -20,15 +20,17 @@ import (
 var oddValues = []string{"", "", "a", "b", "a\x1fb", "\x1f", "\x00", "a\x00", "a\x00b", "\n", "é", "\xff", `"`, "1",
 	"01", OtherHosts, strings.Repeat("long", 2000)}
 
-// oddLog returns a log of n rows with odd columns, and these.
-func oddLog(t *testing.T, seed uint64, n int) (*Log, []Row) {
+// oddLog returns a log of n rows with odd columns, of these values if there are any, and its rows.
+func oddLog(t *testing.T, seed uint64, n int, values ...string) (*Log, []Row) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	l := must.Get(Open(path, Options{}))(t)
 	random := rand.New(rand.NewPCG(seed, 1))
-	values := []string{"", "\x1f"}
-	for _, i := range random.Perm(len(oddValues))[:3] { // few, so that rows differ in little
-		values = append(values, oddValues[i])
+	if len(values) == 0 {
+		values = []string{"", "\x1f"}
+		for _, i := range random.Perm(len(oddValues))[:3] { // few, so that rows differ in little
+			values = append(values, oddValues[i])
+		}
 	}
 	text := func() string { return values[random.IntN(len(values))] }
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -16,6 +16,7 @@ type Counting struct {
 	snapshot
 	table *Connection
 	next  *Statement // returns the first number from one on
+	sums  []sum      // of the block that was read last
 }
 
 const selectNext = `SELECT seq FROM events WHERE seq >= ? ORDER BY seq LIMIT 1`

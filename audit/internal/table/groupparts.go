@@ -52,7 +52,7 @@ func (p *part) read(ctx context.Context, d *Database, filter Filter) {
 		return
 	}
 	defer s.Close()
-	p.err = s.Each(ctx, filter, p.columns(), p.add)
+	p.err = s.count(ctx, filter, p.grouping)
 	p.missing = s.missing
 }
 
@@ -138,10 +138,7 @@ func (c *grouping) join(next *grouping) {
 			c.order = append(c.order, from)
 			continue
 		}
-		known.Rows += from.Rows
-		known.Requests += from.Requests
-		known.Counted += from.Counted
-		known.Redactions += from.Redactions
+		known.addSums(from.Group)
 		known.within(string(from.first), string(from.last))
 	}
 	if c.open != nil {

@@ -119,21 +119,9 @@ func (c *grouping) names() int32 {
 }
 
 // add counts a row of columns.
-func (c *grouping) add(row *Statement) error {
+func (c *grouping) add(row *Statement) {
 	ts := row.text(groupTS)
-	key := c.key[:0]
-	for i := range c.names() {
-		key = appendName(key, row.text(groupNames+i))
-	}
-	if len(c.periods) > 0 {
-		c.period = periodOf(c.periods, c.period, ts)
-		key = binary.AppendVarint(key, int64(c.period))
-	}
-	c.key = key
-	g := c.groups[string(key)]
-	if g == nil {
-		g = c.newGroup(row)
-	}
+	g := c.group(ts, func(name int32) string { return row.text(groupNames + name) })
 	g.Rows++
 	g.Requests++
 	if n, ok := row.Number(groupRedactions); ok {
@@ -149,7 +137,23 @@ func (c *grouping) add(row *Statement) error {
 		seq, _ := row.Number(groupSeq)
 		c.open.Add(seq, g.Event, requestOf(row.text(groupFields)))
 	}
-	return nil
+}
+
+// group returns the group of rows with a time and these names, which are valid until it returns.
+func (c *grouping) group(ts string, name func(int32) string) *group {
+	key := c.key[:0]
+	for i := range c.names() {
+		key = appendName(key, name(i))
+	}
+	if len(c.periods) > 0 {
+		c.period = periodOf(c.periods, c.period, ts)
+		key = binary.AppendVarint(key, int64(c.period))
+	}
+	c.key = key
+	if g := c.groups[string(key)]; g != nil {
+		return g
+	}
+	return c.newGroup(func(i int32) string { return strings.Clone(name(i)) })
 }
 
 // appendName appends the length of a column, and the column: whatever it has, no two rows of other columns have the
@@ -176,9 +180,8 @@ func periodOf(periods []string, before int, ts string) int {
 	return sort.Search(len(periods), func(i int) bool { return ts < periods[i] }) - 1
 }
 
-// newGroup returns the group of a row, which keeps nothing of its text. With too many hosts, it is that of others.
-func (c *grouping) newGroup(row *Statement) *group {
-	name := func(i int32) string { return strings.Clone(row.text(groupNames + i)) }
+// newGroup returns the group of c.key, with these names. With too many hosts, it is that of others.
+func (c *grouping) newGroup(name func(int32) string) *group {
 	g := &group{key: string(c.key), Group: Group{Session: name(groupSession), Binding: name(groupBinding),
 		Connector: name(groupConnector), Tool: name(groupTool), Operation: name(groupOperation), Reason: name(groupReason),
 		Event: chain.Event(name(groupEvent)), Decision: chain.Decision(name(groupDecision)), Period: c.period}}
@@ -204,14 +207,27 @@ func (c *grouping) full() bool { return c.hosts && len(c.groups) >= c.most }
 func (c *grouping) other(g *group) {
 	g.Host = OtherHosts
 	var key []byte
-	for _, name := range []string{g.Session, g.Binding, g.Connector, g.Tool, g.Operation, g.Reason, string(g.Event),
-		string(g.Decision), g.Host} {
+	for _, name := range g.names() {
 		key = appendName(key, name)
 	}
 	if len(c.periods) > 0 {
 		key = binary.AppendVarint(key, int64(g.Period))
 	}
 	g.key = string(key)
+}
+
+// names returns what rows of a group have in common, in the order of groupNames.
+func (g *Group) names() [groupHost + 1]string {
+	return [...]string{g.Session, g.Binding, g.Connector, g.Tool, g.Operation, g.Reason, string(g.Event),
+		string(g.Decision), g.Host}
+}
+
+// addSums adds the numbers of a part of the group.
+func (g *Group) addSums(part Group) {
+	g.Rows += part.Rows
+	g.Requests += part.Requests
+	g.Counted += part.Counted
+	g.Redactions += part.Redactions
 }
 
 // countedRequests returns how many requests without a row of their own the row with these fields stands for.

@@ -31,7 +31,14 @@ const (
 	MarkSize   = 4 * BlockRows
 	timeSize   = 8 * BlockRows
 	BlockHead  = 128
-	recordSize = BlockHead + MarkColumns*MarkSize + timeSize
+	recordSize = BlockHead + MarkColumns*MarkSize + timeSize + sumsSize
+)
+
+// What a record has behind the marks, as further columns.
+const (
+	timeColumn  = MarkColumns
+	SumsColumn  = MarkColumns + 1 // see sums
+	columnCount = MarkColumns + 2
 )
 
 // The numbers with which the head of a record begins.
@@ -62,18 +69,26 @@ func (b *indexBlock) set(slot int, marks [MarkColumns]uint32, ts int64) {
 	for column, m := range marks {
 		binary.LittleEndian.PutUint32(b.Raw[BlockHead+column*MarkSize+4*slot:], m)
 	}
-	binary.LittleEndian.PutUint64(b.Raw[BlockHead+MarkColumns*MarkSize+8*slot:], uint64(ts)) //nolint:gosec // as its bits
+	binary.LittleEndian.PutUint64(b.Column(timeColumn)[8*slot:], uint64(ts)) //nolint:gosec // as its bits
 	b.first, b.last = min(b.first, ts), max(b.last, ts)
 }
 
-// column returns the bytes of a column, those of the times for MarkColumns.
-func (b *indexBlock) Column(n int) []byte { return columnOf(b.Raw[BlockHead:], n) }
+// Column returns the bytes of a column.
+func (b *indexBlock) Column(n int) []byte {
+	from, to := columnSpan(n)
+	return b.Raw[from:to]
+}
 
-func columnOf(raw []byte, n int) []byte {
-	if n == MarkColumns {
-		return raw[MarkColumns*MarkSize:]
+// columnSpan returns where a column is in a record.
+func columnSpan(n int) (from, to int) {
+	const times = BlockHead + MarkColumns*MarkSize
+	switch n {
+	case timeColumn:
+		return times, times + timeSize
+	case SumsColumn:
+		return times + timeSize, recordSize
 	}
-	return raw[n*MarkSize : (n+1)*MarkSize]
+	return BlockHead + n*MarkSize, BlockHead + (n+1)*MarkSize
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -89,14 +104,14 @@ func (b *indexBlock) Seal(hash [32]byte) {
 		head = binary.LittleEndian.AppendUint64(head, uint64(n)) //nolint:gosec // as its bits
 	}
 	head = append(head, hash[:]...)
-	for n := range MarkColumns + 1 {
+	for n := range columnCount {
 		head = binary.LittleEndian.AppendUint32(head, crc32.Checksum(b.Column(n), castagnoli))
 	}
 	binary.LittleEndian.AppendUint32(head, crc32.Checksum(head, castagnoli))
 }
 
 // headSize is the part of a head that its checksum covers.
-const headSize = 4 + 3*8 + 32 + 4*(MarkColumns+1)
+const headSize = 4 + 3*8 + 32 + 4*columnCount
 
 // parse reads the head of a record, and reports whether it is that of the block.
 func (b *indexBlock) parse(head []byte) bool {
@@ -124,8 +139,8 @@ func (x *indexFile) Load(b *indexBlock) bool {
 // killed while it wrote the record, or writes it now.
 func (x *indexFile) LoadColumn(b *indexBlock, n int) bool {
 	column := b.Column(n)
-	at := int64(BlockHead + n*MarkSize)
-	if _, err := x.file.ReadAt(column, BlockAt(b.number)+at); err != nil {
+	from, _ := columnSpan(n)
+	if _, err := x.file.ReadAt(column, BlockAt(b.number)+int64(from)); err != nil {
 		return false
 	}
 	sums := b.Raw[28+32:]

@@ -47,22 +47,33 @@ func (d *Database) IndexBlock(ctx context.Context, n int64) error {
 // lastTime is the last second of the year 2200, the latest that the index can have: a number of ns ends in 2262.
 const lastTime = 7289654399
 
-// blockColumns are the columns that build reads: the indexed ones are the last, in their order.
-const blockColumns = "seq, ts, prev_hash, hash, session_id, event, decision, host, connector_fqn, id, reason, " +
-	"operation, binding"
+// Positions in the columns that build reads: what a group counts, and these.
+const (
+	blockPrev = iota + groupNames + groupHost + 1
+	blockHash
+	blockID
+)
+
+// markColumn is where build reads each indexed column.
+var markColumn = [MarkColumns]int32{
+	MarkSession: groupNames + groupSession, markEvent: groupNames + groupEvent, markDecision: groupNames + groupDecision,
+	markHost: groupNames + groupHost, markConnector: groupNames + groupConnector, MarkID: blockID,
+	markReason: groupNames + groupReason, markOperation: groupNames + groupOperation,
+	markBinding: groupNames + groupBinding,
+}
 
 // build returns the record of a complete block. If some of its rows are missing or do not follow one another, or the
 // index cannot have a time, the block is one of which all rows have to be read.
 func (s *Counting) build(ctx context.Context, n int64, salt uint64) (*indexBlock, error) {
-	b := NewIndexBlock(n)
+	b, sums := NewIndexBlock(n), newGrouping(GroupBy{Hosts: true, Intents: true}, 0)
 	slot := 0
 	var before, last [32]byte
 	span := Filter{AfterSeq: n * BlockRows, ThroughSeq: (n + 1) * BlockRows}
-	err := s.Each(ctx, span, blockColumns, func(row *Statement) error {
-		seq, _ := row.Number(0)
-		ts, isTime := chain.ParseStamp(row.text(1))
-		prev, _ := parseHash(row.text(2))
-		hash, isHash := parseHash(row.text(3))
+	err := s.Each(ctx, span, sums.columns()+", prev_hash, hash, id", func(row *Statement) error {
+		seq, _ := row.Number(groupSeq)
+		ts, isTime := chain.ParseStamp(row.text(groupTS))
+		prev, _ := parseHash(row.text(blockPrev))
+		hash, isHash := parseHash(row.text(blockHash))
 		last = hash
 		if seq != span.AfterSeq+int64(slot)+1 || slot > 0 && prev != before || !isTime || !isHash {
 			b.void = true
@@ -70,9 +81,10 @@ func (s *Counting) build(ctx context.Context, n int64, salt uint64) (*indexBlock
 		}
 		var marks [MarkColumns]uint32
 		for i := range marks {
-			marks[i] = mark(salt, row.text(int32(4+i)))
+			marks[i] = mark(salt, row.text(markColumn[i]))
 		}
 		b.set(slot, marks, ts)
+		sums.add(row)
 		before = hash
 		slot++
 		return nil
@@ -83,6 +95,8 @@ func (s *Counting) build(ctx context.Context, n int64, salt uint64) (*indexBlock
 	if b.void = b.void || slot < BlockRows; b.void {
 		b = NewIndexBlock(n)
 		b.void = true
+	} else {
+		encodeSums(b.Column(SumsColumn), sums.order)
 	}
 	b.Seal(last)
 	return b, nil
@@ -135,7 +149,7 @@ func (d *Database) CheckIndex(ctx context.Context, found func(chain.Finding)) {
 
 func (d *Database) checkBlock(ctx context.Context, s *Counting, n int64, found func(chain.Finding)) {
 	usable := s.loads(n) && s.bound(s.block)
-	for column := range MarkColumns + 1 {
+	for column := range columnCount {
 		usable = usable && s.index.LoadColumn(s.block, column)
 	}
 	b, err := s.build(ctx, n, s.index.salt)
@@ -146,7 +160,7 @@ func (d *Database) checkBlock(ctx context.Context, s *Counting, n int64, found f
 	if !usable {
 		return
 	}
-	why := fmt.Sprintf("%s does not have what rows %d to %d have, so that lists with a filter were not complete",
+	why := fmt.Sprintf("%s does not have what rows %d to %d have, so that lists with a filter and counts were wrong",
 		IndexName, n*BlockRows+1, (n+1)*BlockRows)
 	if stored {
 		why += "; it has now"

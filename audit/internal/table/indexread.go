@@ -137,10 +137,10 @@ func (s *snapshot) consult(n int64, p probe) (found slots, ok bool) {
 		found.keep(b.Column(column), marks)
 	}
 	if p.from > b.first || p.until <= b.last {
-		if !s.index.LoadColumn(b, MarkColumns) {
+		if !s.index.LoadColumn(b, timeColumn) {
 			return found, false
 		}
-		found.within(b.Column(MarkColumns), p.from, p.until)
+		found.within(b.Column(timeColumn), p.from, p.until)
 	}
 	return found, s.bound(b)
 }
