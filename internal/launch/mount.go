@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/shims"
 	"github.com/ALRubinger/aileron/vault/keeper"
 )
 
@@ -144,11 +146,33 @@ func checkMount(m engine.Mount, home string) error {
 	return CheckTarget(m.Target)
 }
 
+// takenPlaces are those of a sandbox that are the kernel's, the engine's, the session's or the project's. No mount lies
+// at, above or below them.
+func takenPlaces() []string {
+	return []string{"/proc", "/sys", "/dev", "/etc", "/run", "/var/run", "/sbin/docker-init", "/.dockerenv",
+		path.Dir(manifestsDir), path.Dir(sandbox.StateDir), sandbox.Workspace}
+}
+
+// filledPlaces are directories of the image in which the session puts files among the image's own, or finds the
+// programs with which a sandbox starts. No mount lies at or above them.
+func filledPlaces() []string {
+	return []string{shims.Dir, "/usr/local/share/ca-certificates", "/var/lib/ca-certificates",
+		"/bin", "/sbin", "/usr/bin", "/usr/sbin", path.Dir(sandbox.Workspace)}
+}
+
 // CheckTarget returns an error for a place in a sandbox that is the engine's, the session's or the project's.
 func CheckTarget(target string) error {
-	for _, taken := range []string{"/proc", "/sys", "/dev", "/etc", "/run", sandbox.Workspace} {
+	bad := func(taken string) error {
+		return fmt.Errorf("%s in the sandbox is refused: %s is not yours to replace", target, taken)
+	}
+	for _, taken := range takenPlaces() {
 		if sandbox.Within(target, taken) || sandbox.Within(taken, target) {
-			return fmt.Errorf("%s in the sandbox is refused: %s is not yours to replace", target, taken)
+			return bad(taken)
+		}
+	}
+	for _, filled := range filledPlaces() {
+		if sandbox.Within(filled, target) {
+			return bad(filled)
 		}
 	}
 	return nil

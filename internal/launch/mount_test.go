@@ -43,13 +43,16 @@ func TestAMountIsParsed(t *testing.T) {
 	user, home, work := mountables(t)
 	lib, file, src := filepath.Join(work, "lib"), filepath.Join(work, "file"), filepath.Join(user, "src")
 	for text, want := range map[string]engine.Mount{
-		lib:                   {Source: lib, Target: lib},
-		lib + ":ro":           {Source: lib, Target: lib, ReadOnly: true},
-		lib + ":/lib2":        {Source: lib, Target: "/lib2"},
-		lib + ":/lib2/:ro":    {Source: lib, Target: "/lib2", ReadOnly: true},
-		file + ":/opt/f:ro":   {Source: file, Target: "/opt/f", ReadOnly: true},
-		src:                   {Source: src, Target: src},
-		work + "/to-lib:/lib": {Source: lib, Target: "/lib"},
+		lib:            {Source: lib, Target: lib},
+		lib + ":ro":    {Source: lib, Target: lib, ReadOnly: true},
+		lib + ":/lib2": {Source: lib, Target: "/lib2"},
+		// Where the session has only files of its own among others, others have room.
+		file + ":/usr/local/bin/tool:ro": {Source: file, Target: "/usr/local/bin/tool", ReadOnly: true},
+		lib + ":/opt/tools":              {Source: lib, Target: "/opt/tools"},
+		lib + ":/lib2/:ro":               {Source: lib, Target: "/lib2", ReadOnly: true},
+		file + ":/opt/f:ro":              {Source: file, Target: "/opt/f", ReadOnly: true},
+		src:                              {Source: src, Target: src},
+		work + "/to-lib:/lib":            {Source: lib, Target: "/lib"},
 	} {
 		if got, err := ParseMount(text, home); err != nil || got != want {
 			t.Errorf("ParseMount(%q) = %+v, %v, want %+v", text, got, err, want)
@@ -92,6 +95,15 @@ func TestAMountThatReachesMoreThanFilesIsRefused(t *testing.T) {
 		lib + ":/etc/aileron":            "/etc is not yours",
 		lib + ":/home/agent":             "is not yours",
 		lib + ":/home/agent/workspace/x": "is not yours",
+		lib + ":/opt":                    "/opt/aileron is not yours",
+		lib + ":/opt/aileron/manifests":  "/opt/aileron is not yours",
+		lib + ":/var/run/x":              "/var/run is not yours",
+		lib + ":/var/lib/aileron/state":  "/var/lib/aileron is not yours",
+		lib + ":/var/lib":                "/var/lib/aileron is not yours",
+		lib + ":/sbin":                   "/sbin/docker-init is not yours",
+		lib + ":/usr/local":              "/usr/local/bin is not yours",
+		lib + ":/usr/local/bin":          "/usr/local/bin is not yours",
+		lib + ":/usr/bin":                "/usr/bin is not yours",
 	} {
 		_, err := ParseMount(text, home)
 		if err == nil || !strings.Contains(err.Error(), want) || hint.Of(err) == "" || strings.Contains(err.Error(), "\n") {
