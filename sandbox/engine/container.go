@@ -125,7 +125,8 @@ func (e *Engine) hostConfig(c Config) *container.HostConfig {
 	}
 	for _, m := range c.Mounts {
 		if m.Source == "" {
-			host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeVolume, Source: m.Volume, Target: m.Target})
+			host.Mounts = append(host.Mounts,
+				mount.Mount{Type: mount.TypeVolume, Source: m.Volume, Target: m.Target, ReadOnly: m.ReadOnly})
 			continue
 		}
 		host.Mounts = append(host.Mounts,
