@@ -29,7 +29,7 @@ type Composition struct {
 
 	// Env returns more variables of the command, which those of the session take precedence over. The argument are those
 	// of the image. Nil is none.
-	Env func(image []string) []string
+	Env func(image []string) ([]string, error)
 }
 
 // Volume is a directory of the engine's that a project keeps from one sandbox to the next. Its name is the project's

@@ -200,7 +200,11 @@ func (e *Engine) boxConfig(ctx context.Context, b box, seccomp string) (_ engine
 		env = append([]string{"HOME=" + path.Dir(Workspace)}, env...)
 	}
 	if more := b.composed().Env; more != nil {
-		env = append(more(theirs.Env), env...)
+		late, err := more(theirs.Env)
+		if err != nil {
+			return engine.Config{}, false, err
+		}
+		env = append(late, env...)
 	}
 	env = append(unset(b.Defaults, theirs.Env), env...)
 	if b.TTY {

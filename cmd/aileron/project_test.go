@@ -102,7 +102,7 @@ func TestTheExampleOfAProjectsFileIsInForce(t *testing.T) {
 	s := &cli.SandboxOptions{}
 	s.Dir, s.Project.Trust, s.Given = "../../examples/project", true, func(string) bool { return false }
 	a := cli.New(&console.Console{Stderr: t.Output()}, &home.Dir{Flag: c.Flag})
-	must.Do(t, a.UseProject(&s.Session, &s.Sandbox))
+	must.Do(t, a.UseProject(t.Context(), &s.Session, &s.Sandbox))
 	_, data, err := s.Custom.Read(s.Dir)
 	if err == nil {
 		_, err = sandbox.CustomImage(sandbox.BaseImage(), nil, data)

@@ -2,11 +2,8 @@ package project
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,7 +12,6 @@ import (
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
-	"github.com/ALRubinger/aileron/internal/protect"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/devcontainer"
@@ -23,8 +19,8 @@ import (
 )
 
 // useDevcontainer puts the project's devcontainer in force, after a person has agreed to what it asks for. o is nil for
-// a command without a session, which needs the image alone.
-func (a *Asker) useDevcontainer(u *Use, o *Session, s *Sandbox) error {
+// a command without a session, which needs the image alone, and runs nothing on this host.
+func (a *Asker) useDevcontainer(ctx context.Context, u *Use, o *Session, s *Sandbox) error {
 	if s.Devcontainer.Plan != nil {
 		return nil
 	}
@@ -36,14 +32,25 @@ func (a *Asker) useDevcontainer(u *Use, o *Session, s *Sandbox) error {
 	if err != nil {
 		return err
 	}
-	plan, err := a.readDevcontainer(u, s, dir)
+	plan, err := a.readDevcontainer(ctx, u, s, dir)
 	if err != nil || plan == nil {
 		return err
 	}
 	for _, n := range plan.Warnings {
 		a.Infof("aileron: %s: %s", plan.File, n)
 	}
-	if err := refused(plan, s.Devcontainer.HostCommands); err != nil {
+	var before []Widening // that a person has agreed to for the host
+	switch {
+	case plan.OnHost == nil:
+	case o == nil:
+		a.Infof("aileron: %s: initializeCommand does not run: this command starts no sandbox; what it makes for the build "+
+			"has to be there", plan.File)
+	case s.Devcontainer.HostCommands:
+		if plan, before, err = a.initialize(ctx, u, plan, dir, home); err != nil {
+			return err
+		}
+	}
+	if err := refused(plan, s.Devcontainer.HostCommands || o == nil); err != nil {
 		return err
 	}
 	d := &Use{Trust: u.Trust, File: &config.Project{Path: filepath.Join(dir, plan.File), Hash: plan.Digest}}
@@ -58,6 +65,11 @@ func (a *Asker) useDevcontainer(u *Use, o *Session, s *Sandbox) error {
 	}
 	if err := a.agreeToProject(home, d); err != nil {
 		return err
+	}
+	for _, w := range before { // for the audit log
+		if !slices.ContainsFunc(d.Widens, func(o Widening) bool { return o.What == w.What }) {
+			d.Widens = append(d.Widens, w)
+		}
 	}
 	s.Devcontainer.Plan, s.Devcontainer.home, u.devcontainer = plan, home, d
 	return nil
@@ -112,16 +124,25 @@ func (u *Use) useImageOf(p *devcontainer.Plan) {
 		u.InForce = append(u.InForce, "image "+p.Image)
 		u.widen("run the image " + p.Image)
 	}
-	if p.User != "" && !p.UpdateUID {
+	switch {
+	case p.User == "":
+	case p.UpdateUID:
+		u.widen("run as the user " + strconv.Quote(p.User) + " of the image, if it owns the project")
+	default:
 		u.widen("run as the user " + strconv.Quote(p.User) + " of the image, and not as the owner of the project")
 	}
-	for _, v := range p.Local {
-		u.Widens = append(u.Widens, Widening{What: "read the variable " + strconv.Quote(v.Name) + " of this host",
-			Value: ", which is " + strconv.Quote(v.Value)})
-	}
+	u.readsOfHost(p)
 	for _, name := range p.Packages {
 		u.widen("install the Debian package " + strconv.Quote(name) +
 			" in the image, with the network of the engine's machine")
+	}
+}
+
+// readsOfHost adds the variables of this host that a devcontainer names.
+func (u *Use) readsOfHost(p *devcontainer.Plan) {
+	for _, v := range p.Local {
+		u.Widens = append(u.Widens, Widening{What: "read the variable " + strconv.Quote(v.Name) + " of this host",
+			Value: ", which is " + strconv.Quote(v.Value)})
 	}
 }
 
@@ -150,50 +171,18 @@ func (u *Use) useSession(a *Asker, file *Use, o *Session, p *devcontainer.Plan) 
 
 // useSharedOf puts in force what the sandbox shares with this host, and what runs in it.
 func (u *Use) useSharedOf(s *Sandbox, p *devcontainer.Plan, dir, home string) error {
-	if err := checkWorkspace(p); err != nil {
+	if err := u.useWorkspace(p, dir); err != nil {
 		return err
 	}
-	u.File.Env = map[string]string{}
-	for _, v := range p.Env {
-		if strings.Contains(v.Value, "${containerEnv:") {
-			if err := launch.CheckVariable(v.Name + "=" + v.Value); err != nil {
-				return err
-			}
-			if !slices.Contains(variableNames(s.Shared.Env), v.Name) {
-				s.Devcontainer.late = append(s.Devcontainer.late, v)
-				u.Widens = append(u.Widens, Widening{What: "set the variable " + v.Name, Value: " to " + strconv.Quote(v.Value)})
-			}
-			continue
-		}
-		u.File.Env[v.Name] = v.Value
-	}
-	for _, name := range p.Unset {
-		if err := launch.CheckVariable(name + "="); err != nil {
-			return err
-		}
+	if err := u.useVariablesOf(s, p); err != nil {
+		return err
 	}
 	for _, port := range p.Ports {
 		u.File.Ports = append(u.File.Ports, strconv.Itoa(port))
 	}
 	for _, m := range p.Mounts {
-		if err := launch.CheckTarget(m.Target); err != nil {
+		if err := u.useMount(m, dir); err != nil {
 			return err
-		}
-		switch m.Type {
-		case devcontainer.Bind:
-			rel, err := filepath.Rel(dir, m.Source)
-			if err != nil {
-				return err
-			}
-			text := rel + ":" + m.Target
-			if m.ReadOnly {
-				text += ":ro"
-			}
-			u.File.Mounts = append(u.File.Mounts, text)
-		case devcontainer.Volume:
-			if m.Source != "" {
-				u.widen(fmt.Sprintf("keep the volume %s, at %s, from one sandbox to the next", m.Source, m.Target))
-			}
 		}
 	}
 	if err := u.useShared(s, dir, home); err != nil {
@@ -203,17 +192,78 @@ func (u *Use) useSharedOf(s *Sandbox, p *devcontainer.Plan, dir, home string) er
 		u.InForce = append(u.InForce, c.Phase)
 		u.Widens = append(u.Widens, Widening{What: "run " + c.Phase + " in the sandbox", Value: ": " + commandText(c)})
 	}
-	if c := p.OnHost; c != nil {
-		u.InForce = append(u.InForce, c.Phase)
-		u.Widens = append(u.Widens, Widening{What: "run " + c.Phase + " on this host, outside of any sandbox",
-			Value: ": " + commandText(*c)})
+	return nil
+}
+
+// useVariablesOf puts variables in force, those that are set and those that are taken away. What a person passes, or
+// .aileron.toml, takes precedence.
+func (u *Use) useVariablesOf(s *Sandbox, p *devcontainer.Plan) error {
+	o := &s.Devcontainer
+	o.given = slices.Clone(s.Shared.Env)
+	given := variableNames(o.given)
+	u.File.Env = map[string]string{}
+	for _, v := range p.Env {
+		if !strings.Contains(v.Value, "${containerEnv:") {
+			u.File.Env[v.Name] = v.Value
+			continue
+		}
+		if err := launch.CheckVariable(v.Name + "=" + v.Value); err != nil {
+			return err
+		}
+		if slices.Contains(given, v.Name) {
+			u.overruled = append(u.overruled, "the variable "+v.Name)
+			continue
+		}
+		o.late = append(o.late, v)
+		u.Widens = append(u.Widens, Widening{What: "set the variable " + v.Name, Value: " to " + strconv.Quote(v.Value)})
+	}
+	for _, name := range p.Unset {
+		if err := launch.CheckVariable(name + "="); err != nil {
+			return err
+		}
+		if slices.Contains(given, name) {
+			u.overruled = append(u.overruled, "the variable "+name)
+			continue
+		}
+		o.unset = append(o.unset, name)
+		u.widen("take the variable " + name + " away")
 	}
 	return nil
 }
 
-// checkWorkspace returns an error for a place of the project that a sandbox has something else at, and for a mount that
-// lies over it, or over its repository.
-func checkWorkspace(p *devcontainer.Plan) error {
+// useMount puts a mount of a devcontainer in force. One of the project's files is among those of u.File then.
+func (u *Use) useMount(m devcontainer.Mount, dir string) error {
+	if err := launch.CheckTarget(m.Target); err != nil {
+		return hint.New(err, "name another place, or start without the devcontainer: --devcontainer=off")
+	}
+	how := ""
+	if m.ReadOnly {
+		how = ", read-only"
+	}
+	switch {
+	case m.Type == devcontainer.Bind:
+		rel, err := filepath.Rel(dir, m.Source)
+		if err != nil {
+			return err
+		}
+		text := rel + ":" + m.Target
+		if m.ReadOnly {
+			text += ":ro"
+		}
+		u.File.Mounts = append(u.File.Mounts, text)
+	case m.Type == devcontainer.Tmpfs:
+		u.widen("have an empty directory in memory at " + m.Target + ", in place of the image's")
+	case m.Source == "":
+		u.widen("have a volume at " + m.Target + how + ", which is removed with the sandbox")
+	default:
+		u.widen("keep the volume " + m.Source + ", at " + m.Target + how + ", from one sandbox to the next")
+	}
+	return nil
+}
+
+// useWorkspace puts in force where the project, or a part of it, is, and where the command begins. The error is for a
+// place that a sandbox has something else at, and for a mount that lies over the project, or in its repository.
+func (u *Use) useWorkspace(p *devcontainer.Plan, dir string) error {
 	at := p.Workspace.Mount
 	err := sandbox.CheckPlace(at)
 	if sandbox.Within(at, "/usr/src") && at != "/usr/src" {
@@ -223,10 +273,22 @@ func checkWorkspace(p *devcontainer.Plan) error {
 		return fmt.Errorf("the project at %s: %w", at, err)
 	}
 	for _, m := range p.Mounts {
-		if sandbox.Within(at, m.Target) || sandbox.Within(m.Target, filepath.Join(at, ".git")) {
-			return hint.New(fmt.Errorf("mount %s: it would lie over the project, or its repository", m.Target),
-				"name another place, or start without the devcontainer: --devcontainer=off")
+		for _, at := range []string{at, dir} {
+			if sandbox.Within(at, m.Target) || sandbox.Within(m.Target, filepath.Join(at, ".git")) {
+				return hint.New(fmt.Errorf("mount %s: it would lie over the project, or its repository", m.Target),
+					"name another place, or start without the devcontainer: --devcontainer=off")
+			}
 		}
+	}
+	usual := path.Join("/workspaces", filepath.Base(dir))
+	switch {
+	case p.Workspace.Source != "":
+		u.File.Mounts = append(u.File.Mounts, p.Workspace.Source+":"+at)
+	case at != usual:
+		u.widen("have the project at " + at + ", too")
+	}
+	if p.Workspace.Folder != usual {
+		u.widen("begin in " + p.Workspace.Folder)
 	}
 	return nil
 }
@@ -255,10 +317,14 @@ func (a *Asker) Into(s *Sandbox, l *launch.Sandbox) {
 		return
 	}
 	l.Composed = s.Devcontainer.composition()
-	if l.Setup = p.Script(); l.Setup != "" {
+	if l.Setup = p.Script(s.Devcontainer.unset); l.Setup != "" {
 		l.Needs = append(slices.Clone(l.Needs), "sh")
 	}
-	for _, v := range slices.Concat(p.Local, s.Devcontainer.late) {
+	searched := slices.Concat(p.Local, p.Container, s.Devcontainer.late)
+	if p.Build != nil {
+		searched = append(searched, p.Build.Args...)
+	}
+	for _, v := range searched {
 		l.Searched = append(l.Searched, v.Name+"="+v.Value)
 	}
 	if p.Build != nil && !p.Build.UsesBase || p.Build == nil {
@@ -281,6 +347,9 @@ func (d *Devcontainer) composition() *sandbox.Composition {
 	p := d.Plan
 	c := &sandbox.Composition{User: p.User, KeepUser: !p.UpdateUID, Workspace: p.Workspace.Mount, Dir: p.Workspace.Folder,
 		Home: d.home}
+	if p.Workspace.Source != "" {
+		c.Workspace = "" // a mount as any other
+	}
 	for _, m := range p.Mounts {
 		switch m.Type {
 		case devcontainer.Volume:
@@ -289,14 +358,33 @@ func (d *Devcontainer) composition() *sandbox.Composition {
 			c.Tmpfs = append(c.Tmpfs, m.Target)
 		}
 	}
-	late := d.late
-	c.Env = func(image []string) (env []string) {
-		for _, v := range late {
-			env = append(env, v.Name+"="+v.In(func(name string) (string, bool) { return valueOf(image, name) }))
+	c.Env = func(image []string) (env []string, err error) {
+		for _, v := range d.late {
+			value, err := v.In(d.inContainer(image))
+			if err != nil {
+				return nil, fmt.Errorf("use %s: %w", p.File, err)
+			}
+			env = append(env, v.Name+"="+value)
 		}
-		return env
+		return env, nil
 	}
 	return c
+}
+
+// inContainer looks a variable of the container up: one that a person passes, of the configuration, or of the image.
+func (d *Devcontainer) inContainer(image []string) func(name string) (string, bool) {
+	var own []string
+	for _, v := range d.Plan.Container {
+		own = append(own, v.Name+"="+v.Value)
+	}
+	return func(name string) (string, bool) {
+		for _, variables := range [][]string{d.given, own, image} {
+			if value, ok := valueOf(variables, name); ok {
+				return value, true
+			}
+		}
+		return "", false
+	}
 }
 
 // valueOf returns the last value of a variable.
@@ -318,27 +406,4 @@ func (s *Session) ProjectFile() (f session.ProjectFile) {
 		f.Hash, f.Widens = u.File.Hash, append(f.Widens, u.Asked()...)
 	}
 	return f
-}
-
-// RunHostCommand runs the initializeCommand of a devcontainer on this host, in the project. A person has agreed to it.
-// Its output goes to w.
-func (s *Sandbox) RunHostCommand(ctx context.Context, w io.Writer) error {
-	p := s.Devcontainer.Plan
-	if p == nil || p.OnHost == nil || !s.Devcontainer.HostCommands {
-		return nil
-	}
-	dir, _, err := launch.Project(s.Dir, s.Devcontainer.home)
-	if err != nil {
-		return err
-	}
-	var faults []error
-	for _, part := range p.OnHost.Parts {
-		argv := part.Argv()
-		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // a person has agreed to it
-		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = dir, w, w, protect.WithoutSecrets(os.Environ())
-		if err := cmd.Run(); err != nil {
-			faults = append(faults, fmt.Errorf("run initializeCommand on this host: %w", err))
-		}
-	}
-	return errors.Join(faults...)
 }

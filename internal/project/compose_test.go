@@ -1,6 +1,7 @@
 package project
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,15 +27,21 @@ func withFiles(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// using puts what a project has in force, at the home of a.
-func using(a *Asker, dir string, change ...func(*wanted)) (*wanted, error) {
+// wantedIn is what a command asks for in a project.
+func wantedIn(dir string, change ...func(*wanted)) *wanted {
 	w := &wanted{Sandbox: Sandbox{Dir: dir}}
 	w.Egress = "deny"
 	w.Given = func(string) bool { return false }
 	for _, c := range change {
 		c(w)
 	}
-	return w, a.UseProject(&w.Session, &w.Sandbox)
+	return w
+}
+
+// using puts what a project has in force, at the home of a.
+func using(a *Asker, dir string, change ...func(*wanted)) (*wanted, error) {
+	w := wantedIn(dir, change...)
+	return w, a.UseProject(context.Background(), &w.Session, &w.Sandbox)
 }
 
 func trusting(w *wanted) { w.Project.Trust = true }
@@ -45,7 +52,10 @@ func TestADevcontainerNeedsConsentToAllThatItReads(t *testing.T) {
 	withFiles(t, dir, map[string]string{
 		devcontainerFile: `{"build": {"dockerfile": "Dockerfile", "args": {"CMD": "id"}, "target": "last"},
 			"remoteUser": "root", "updateRemoteUserUID": false, "containerEnv": {"A": "${localEnv:AILERON_TEST_VALUE}"},
-			"postCreateCommand": "make", "mounts": ["source=cache,target=/cache,type=volume"], "forwardPorts": [3000]}`,
+			"remoteEnv": {"GONE": null}, "workspaceFolder": "/w/sub",
+			"workspaceMount": "type=bind,source=${localWorkspaceFolder},target=/w",
+			"postCreateCommand": "make", "mounts": ["source=cache,target=/cache,type=volume,readonly",
+			"type=tmpfs,target=/scratch", "type=volume,target=/once"], "forwardPorts": [3000]}`,
 		".devcontainer/Dockerfile": "FROM x AS last\nCOPY setup.sh /\n", ".devcontainer/setup.sh": "id\n", "other": "",
 	})
 	_, err := using(a, dir)
@@ -53,7 +63,9 @@ func TestADevcontainerNeedsConsentToAllThatItReads(t *testing.T) {
 		"build the image of .devcontainer/Dockerfile, with 1 file", `give the build the argument "CMD"`,
 		`build its stage "last" alone`, `run as the user "root" of the image, and not as the owner of the project`,
 		`read the variable "AILERON_TEST_VALUE" of this host`, "set the variable A", "run postCreateCommand in the sandbox",
-		"keep the volume cache, at /cache", "publish port 3000"} {
+		"keep the volume cache, at /cache, read-only, from", "publish port 3000", "take the variable GONE away",
+		"have the project at /w, too", "begin in /w/sub", "have an empty directory in memory at /scratch",
+		"have a volume at /once, which is removed with the sandbox"} {
 		if err == nil || !strings.Contains(err.Error(), want) || hint.Of(err) == "" {
 			t.Errorf("without consent: %v, want %q", err, want)
 		}
@@ -63,7 +75,7 @@ func TestADevcontainerNeedsConsentToAllThatItReads(t *testing.T) {
 	}
 	w, err := using(a, dir, trusting)
 	must.Do(t, err)
-	if f := w.ProjectFile(); len(f.Widens) != 9 || f.Hash != w.Devcontainer.Plan.Digest {
+	if f := w.ProjectFile(); len(f.Widens) != 14 || f.Hash != w.Devcontainer.Plan.Digest {
 		t.Errorf("recorded is %+v", f)
 	}
 	if _, err := using(a, dir); err != nil {
@@ -110,8 +122,16 @@ func TestADevcontainerDoesNotWidenASession(t *testing.T) {
 		"the project":    {`"mounts": ["type=bind,source=.,target=/p"]`, "past the protection of git's hooks"},
 		"the workspace":  {`"mounts": ["type=volume,source=v,target=/workspaces"]`, "it would lie over the project"},
 		"its repository": {`"mounts": ["type=tmpfs,target=${containerWorkspaceFolder}/.git/hooks"]`, "or its repository"},
-		"trust files":    {`"mounts": ["type=tmpfs,target=/etc/aileron"]`, "/etc is not yours to replace"},
-		"names":          {`"mounts": ["type=volume,source=v,target=/etc/ssl"]`, "/etc is not yours to replace"},
+		"where it is":    {`"mounts": ["type=tmpfs,target=${localWorkspaceFolder}/.git"]`, "or its repository"},
+		"a volume in it": {`"mounts": ["type=volume,source=v,target=${localWorkspaceFolder}/.git/objects"]`,
+			"or its repository"},
+		"our commands":   {`"mounts": ["type=volume,source=v,target=/usr/local/bin"]`, "/usr/local/bin is not yours"},
+		"our notes":      {`"mounts": ["type=tmpfs,target=/opt/aileron"]`, "/opt/aileron is not yours"},
+		"a link of ours": {`"mounts": ["type=tmpfs,target=/var/run"]`, "/var/run is not yours"},
+		"a part": {`"workspaceMount": "type=bind,source=${localWorkspaceFolder}/.git,target=/w", "workspaceFolder": "/w"`,
+			"past the protection of git's hooks"},
+		"trust files": {`"mounts": ["type=tmpfs,target=/etc/aileron"]`, "/etc is not yours to replace"},
+		"names":       {`"mounts": ["type=volume,source=v,target=/etc/ssl"]`, "/etc is not yours to replace"},
 		"a system": {`"workspaceMount": "type=bind,source=${localWorkspaceFolder},target=/etc", "workspaceFolder": "/etc"`,
 			"/etc in the sandbox is not the project's"},
 		"our ports": {`"forwardPorts": [3128]`, "is its gateway's"},
@@ -193,7 +213,7 @@ func TestALaunchHasWhatTheDevcontainerAsksFor(t *testing.T) {
 		!slices.Equal(c.Tmpfs, []string{"/t"}) {
 		t.Errorf("composed is %+v", c)
 	}
-	if got := c.Env([]string{"PATH=/a", "PATH=/b"}); !slices.Equal(got, []string{"PATH=/b:/x"}) {
+	if got := must.Get(c.Env([]string{"PATH=/a", "PATH=/b"}))(t); !slices.Equal(got, []string{"PATH=/b:/x"}) {
 		t.Errorf("late variables are %v", got)
 	}
 	if !slices.Equal(l.Variables, []string{"B=2"}) || len(l.Mounts) != 1 || l.Mounts[0].Target != "/d" ||
@@ -212,7 +232,7 @@ func TestAPrintedPlanHasNoValueOfThisHost(t *testing.T) {
 	t.Setenv("AILERON_TEST_VALUE", "value-of-the-host")
 	withFiles(t, dir, map[string]string{
 		devcontainerFile: `{"image": "x", "mounts": ["${localEnv:AILERON_TEST_VALUE}"]}`})
-	p, err := composeDevcontainer(dir, devcontainerFile, false)
+	p, err := composeDevcontainer(t.Context(), dir, devcontainer.Input{File: devcontainerFile})
 	must.Do(t, err)
 	if len(p.Refusals) == 0 || !strings.Contains(p.Refusals[0].Text, "value-of-the-host") {
 		t.Fatalf("it is refused with %v", p.Refusals)
@@ -231,5 +251,64 @@ func TestAPrintedPlanHasNoValueOfThisHost(t *testing.T) {
 	p.Local = []devcontainer.Variable{{Name: "AILERON_TEST_VALUE", Value: "value-of-the-host"}}
 	if image := withoutLocal(p, "registry/value-of-the-host"); image != "registry/${localEnv:AILERON_TEST_VALUE}" {
 		t.Errorf("the image is %s", image)
+	}
+}
+
+// What a person passes is not taken away by a project, nor is it replaced.
+func TestAPersonsVariablePrecedesThoseOfADevcontainer(t *testing.T) {
+	dir, a := t.TempDir(), asker(t, t.Output())
+	withFiles(t, dir, map[string]string{devcontainerFile: `{"image": "x", "containerEnv": {"OWN": "file", "C": "c"},
+		"remoteEnv": {"MINE": null, "OTHER": null, "OWN": "${containerEnv:OWN}!",
+		"X": "${containerEnv:C}-${containerEnv:MINE}",
+		"LONG": "${containerEnv:IMAGE}"}}`})
+	w, err := using(a, dir, trusting, func(w *wanted) { w.Env = []string{"MINE=person", "OWN=person"} })
+	must.Do(t, err)
+	var l launch.Sandbox
+	a.Into(&w.Sandbox, &l)
+	if !strings.HasPrefix(l.Setup, "unset OTHER\n") ||
+		!slices.Equal(l.Variables, []string{"MINE=person", "OWN=person", "C=c"}) {
+		t.Errorf("the script is %q, the variables %q", l.Setup, l.Variables)
+	}
+	if got := must.Get(l.Composed.Env([]string{"C=image", "IMAGE=i"}))(t); !slices.Equal(got,
+		[]string{"LONG=i", "X=c-person"}) {
+		t.Errorf("late variables are %v", got)
+	}
+	if got, err := l.Composed.Env([]string{"IMAGE=" + strings.Repeat("x", 70_000)}); err == nil ||
+		!strings.Contains(err.Error(), "the variable LONG has more than 64 KiB") {
+		t.Errorf("a variable of %d bytes: %v", len(got), err)
+	}
+}
+
+// A part of the project is where workspaceMount says, in place of the whole.
+func TestAWorkspaceCanBeAPartOfTheProject(t *testing.T) {
+	dir, a := must.Get(filepath.EvalSymlinks(t.TempDir()))(t), asker(t, t.Output())
+	withFiles(t, dir, map[string]string{devcontainerFile: `{"image": "x", "workspaceFolder": "/w",
+		"workspaceMount": "type=bind,source=${localWorkspaceFolder}/part,target=/w"}`, "part/file": ""})
+	_, err := using(a, dir)
+	if want := "mount " + filepath.Join(dir, "part") + " at /w, writable"; err == nil ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("without consent: %v, want %q", err, want)
+	}
+	w, err := using(a, dir, trusting)
+	must.Do(t, err)
+	var l launch.Sandbox
+	a.Into(&w.Sandbox, &l)
+	if l.Composed.Workspace != "" || l.Composed.Dir != "/w" || len(l.Mounts) != 1 || l.Mounts[0].Target != "/w" ||
+		l.Mounts[0].Source != filepath.Join(dir, "part") {
+		t.Errorf("composed is %+v, mounts %+v", l.Composed, l.Mounts)
+	}
+}
+
+// A build gets its arguments, so a secret among them is refused with the variables of this host.
+func TestWhatABuildGetsIsSearchedForSecrets(t *testing.T) {
+	dir, a := t.TempDir(), asker(t, t.Output())
+	withFiles(t, dir, map[string]string{devcontainerFile: `{"build": {"dockerfile": "D", "args": {"TOKEN": "abc"}},
+		"containerEnv": {"A": "1"}, "remoteEnv": {"A": "2"}}`, ".devcontainer/D": "FROM x\n"})
+	w, err := using(a, dir, trusting)
+	must.Do(t, err)
+	var l launch.Sandbox
+	a.Into(&w.Sandbox, &l)
+	if !slices.Contains(l.Searched, "TOKEN=abc") || !slices.Contains(l.Searched, "A=1") {
+		t.Errorf("searched are %q", l.Searched)
 	}
 }

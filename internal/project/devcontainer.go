@@ -2,6 +2,7 @@ package project
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,8 +27,10 @@ type Devcontainer struct {
 
 	Plan *devcontainer.Plan // nil: none is in force
 
-	home string                  // of aileron
-	late []devcontainer.Variable // that have a value of the image's in theirs
+	home  string                  // of aileron
+	given []string                // variables, K=V, that a person or .aileron.toml passes
+	late  []devcontainer.Variable // that have a value of the container's in theirs
+	unset []string                // variables that the command does not have
 }
 
 // WithoutDevcontainer is the name with which a command starts without a devcontainer.
@@ -36,7 +39,7 @@ const WithoutDevcontainer = "off"
 // PlanOf returns what the image of a sandbox is composed of, for people: own is aileron's image, on which the packages
 // and the Dockerfile of flags and of the project's file go. Nothing is asked, built or put in force, and no value of a
 // variable of this host is in it.
-func (a *Asker) PlanOf(u *Use, s *Sandbox, own sandbox.Image) (*devcontainer.Plan, error) {
+func (a *Asker) PlanOf(ctx context.Context, u *Use, s *Sandbox, own sandbox.Image) (*devcontainer.Plan, error) {
 	home, conf, err := a.Settings()
 	if err != nil {
 		return nil, err
@@ -52,7 +55,7 @@ func (a *Asker) PlanOf(u *Use, s *Sandbox, own sandbox.Image) (*devcontainer.Pla
 	if err != nil {
 		return nil, err
 	}
-	plan, err := a.readDevcontainer(u, s, dir)
+	plan, err := a.readDevcontainer(ctx, u, s, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +66,7 @@ func (a *Asker) PlanOf(u *Use, s *Sandbox, own sandbox.Image) (*devcontainer.Pla
 	}
 	shown := devcontainer.None(dir, image.Tier())
 	if plan != nil {
-		if shown, err = composeDevcontainer(dir, plan.File, true); err != nil {
+		if shown, err = composeDevcontainer(ctx, dir, devcontainer.Input{File: plan.File, Verbatim: true}); err != nil {
 			return nil, err
 		}
 		shown.Digest, shown.Warnings, shown.Refusals = plan.Digest, unnamed(plan, plan.Warnings), unnamed(plan, plan.Refusals)
@@ -121,7 +124,7 @@ func (a *Asker) InitDevcontainer(dir string) ([]string, error) {
 
 // readDevcontainer returns the plan of the project's devcontainer, or nil if there is none, or something that a person
 // has chosen precedes it. The latter is printed.
-func (a *Asker) readDevcontainer(u *Use, s *Sandbox, dir string) (*devcontainer.Plan, error) {
+func (a *Asker) readDevcontainer(ctx context.Context, u *Use, s *Sandbox, dir string) (*devcontainer.Plan, error) {
 	o := &s.Devcontainer
 	if o.Name == WithoutDevcontainer || o.Name == "" && u.Ignore {
 		return nil, nil //nolint:nilnil // there is none
@@ -155,18 +158,18 @@ func (a *Asker) readDevcontainer(u *Use, s *Sandbox, dir string) (*devcontainer.
 	if err != nil || file == "" {
 		return nil, err
 	}
-	return composeDevcontainer(dir, file, false)
+	return composeDevcontainer(ctx, dir, devcontainer.Input{File: file})
 }
 
 // composeDevcontainer reads a configuration of the project in dir.
-func composeDevcontainer(dir, file string, verbatim bool) (*devcontainer.Plan, error) {
+func composeDevcontainer(ctx context.Context, dir string, in devcontainer.Input) (*devcontainer.Plan, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	in := devcontainer.Input{Root: root, Dir: dir, File: file, Getenv: os.LookupEnv, Verbatim: verbatim}
-	return devcontainer.Compose(in)
+	in.Root, in.Dir, in.Getenv = root, dir, os.LookupEnv
+	return devcontainer.Compose(ctx, in)
 }
 
 // beforeDevcontainer returns what precedes a devcontainer that is not named, in words: what a person, or a file that is

@@ -43,7 +43,9 @@ func (a *Asker) layerOf(s *Sandbox, agent *sandbox.Layer) *sandbox.Layer {
 	l.Otherwise = agentAdvice(p)
 	l.Env = func(image []string) (env []string) {
 		for _, v := range p.Env {
-			env = append(env, v.Name+"="+v.In(func(name string) (string, bool) { return valueOf(image, name) }))
+			if value, err := v.In(s.Devcontainer.inContainer(image)); err == nil { // otherwise the start has the error
+				env = append(env, v.Name+"="+value)
+			}
 		}
 		return env
 	}

@@ -3,6 +3,7 @@
 package project
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -57,11 +58,14 @@ func (u *Use) Asked() (all []string) {
 type Asker struct {
 	*console.Console
 	*home.Dir
+	// Initialized reports whether another process has run the initializeCommand of the project's devcontainer for this
+	// one.
+	Initialized bool
 }
 
 // UseProject reads the file of the project and puts it in force, after a person has agreed to what it widens. s is nil
 // for a command without a sandbox, whose project is the current directory.
-func (a *Asker) UseProject(o *Session, s *Sandbox) error {
+func (a *Asker) UseProject(ctx context.Context, o *Session, s *Sandbox) error {
 	if err := a.useProjectFile(o, s); err != nil || s == nil {
 		return err
 	}
@@ -70,7 +74,7 @@ func (a *Asker) UseProject(o *Session, s *Sandbox) error {
 	} else if err := s.ParseShared(home); err != nil {
 		return err
 	}
-	return a.useDevcontainer(&o.Project, o, s)
+	return a.useDevcontainer(ctx, &o.Project, o, s)
 }
 
 // useProjectFile puts the project's file in force.
@@ -99,7 +103,7 @@ func (a *Asker) useProjectFile(o *Session, s *Sandbox) error {
 }
 
 // UseProjectImage reads the file of the project and puts in force what is about the image, as [Asker.UseProject] does.
-func (a *Asker) UseProjectImage(u *Use, s *Sandbox) error {
+func (a *Asker) UseProjectImage(ctx context.Context, u *Use, s *Sandbox) error {
 	home, dir, err := a.readProject(u, s)
 	if err != nil {
 		return err
@@ -112,7 +116,7 @@ func (a *Asker) UseProjectImage(u *Use, s *Sandbox) error {
 			return err
 		}
 	}
-	return a.useDevcontainer(u, nil, s)
+	return a.useDevcontainer(ctx, u, nil, s)
 }
 
 // readProject reads the file of the project in dir, which is "" if there is none, or if it was put in force already.

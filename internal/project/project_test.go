@@ -1,6 +1,7 @@
 package project
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -31,7 +32,8 @@ type wanted struct {
 // asker returns one that prints to stderr, and has no terminal: a line of the input is no answer.
 func asker(t *testing.T, stderr io.Writer) *Asker {
 	t.Helper()
-	return &Asker{&console.Console{Stdin: strings.NewReader("y\n"), Stderr: stderr}, &home.Dir{Flag: t.TempDir()}}
+	return &Asker{Console: &console.Console{Stdin: strings.NewReader("y\n"), Stderr: stderr},
+		Dir: &home.Dir{Flag: t.TempDir()}}
 }
 
 // sandboxProject puts a project's file in force for a sandbox.
@@ -54,7 +56,7 @@ func useProjectPrinting(t *testing.T, s *wanted, stderr io.Writer) error {
 	if s.Given == nil {
 		s.Given = func(string) bool { return false }
 	}
-	return a.UseProject(&s.Session, &s.Sandbox)
+	return a.UseProject(context.Background(), &s.Session, &s.Sandbox)
 }
 
 func TestAProjectsFileDecidesAboutItsSandbox(t *testing.T) {
@@ -192,7 +194,7 @@ func TestAProjectsFileWithoutASandbox(t *testing.T) {
 	var printed strings.Builder
 	a := asker(t, &printed)
 	o := &Session{Given: func(string) bool { return false }}
-	must.Do(t, a.UseProject(o, nil))
+	must.Do(t, a.UseProject(t.Context(), o, nil))
 	want := "aileron: without a sandbox, " + o.Project.File.Path + " is not in force for: read_only; mounts; env; ports\n"
 	if printed.String() != want {
 		t.Errorf("printed is %q, want %q", printed.String(), want)

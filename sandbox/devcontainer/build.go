@@ -65,7 +65,8 @@ func (c *composer) useBuild(name string, value any) {
 				args[arg] = fmt.Sprint(v)
 			}
 		case "cacheFrom":
-			c.warn(property, "the engine's own cache is used")
+			c.warn(property, "it has no effect: an image of a registry would be fetched with the credentials of this host, and "+
+				"only the engine's own cache is used")
 		case "options":
 			c.useBuildOptions(property, value, args)
 		default:
@@ -153,6 +154,9 @@ func (c *composer) finishBuild(property string, b *Build, args map[string]string
 		return
 	}
 	b.Args = sorted(args)
+	if c.Unbuilt {
+		return
+	}
 	at := path.Dir(c.File)
 	for _, p := range []*string{&b.Dockerfile, &b.Context} {
 		named := *p
@@ -183,7 +187,7 @@ func (c *composer) finishBuild(property string, b *Build, args map[string]string
 	if err == nil {
 		b.UsesBase = read.UsesBase && !slices.ContainsFunc(b.Args, func(v Variable) bool { return v.Name == "BASE" })
 		b.Reads = slices.Compact(slices.Sorted(slices.Values(read.Sources)))
-		b.Files, err = readContext(c.Root, b.Context, b.Dockerfile, b.Reads)
+		b.Files, err = readContext(c.ctx, c.Root, b.Context, b.Dockerfile, b.Reads)
 	}
 	if err != nil {
 		c.refuse(property, fmt.Sprintf("%s: %v", b.Dockerfile, err), hint.Of(err))

@@ -1,6 +1,7 @@
 package devcontainer
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,24 +14,36 @@ func phases() []string {
 		"postAttachCommand"}
 }
 
-// maxCommands bounds the text of all commands. They are an argument of one process.
-const maxCommands = 64 << 10
+const (
+	// maxScript bounds the script of all commands, in bytes. It is one argument of a process, which may have 128 KiB with
+	// what the agent's own start adds.
+	maxScript = 96 << 10
+	// maxParts bounds what runs at once.
+	maxParts = 64
+)
 
 // useCommands puts the commands in the sandbox in force.
 func (c *composer) useCommands() {
-	size := 0
+	size := len(unsetScript(c.plan.Unset))
 	for _, phase := range phases() {
 		value := c.doc.root[phase]
 		if value == nil {
 			continue
 		}
-		if command := c.command(phase, value); len(command.Parts) > 0 {
-			c.plan.Commands = append(c.plan.Commands, command)
-			size += command.size()
+		command := c.command(phase, value)
+		if len(command.Parts) == 0 {
+			continue
 		}
+		if size += len(command.script()); size > maxScript {
+			c.refuse(phase, fmt.Sprintf("with it the commands have more than %d KiB, as a shell gets them", maxScript>>10),
+				"put it into a script of the project, and run that")
+			return
+		}
+		c.plan.Commands = append(c.plan.Commands, command)
 	}
-	if size > maxCommands {
-		c.refuse(phases()[0], "the commands have more than 64 KiB", "put them into a script of the project, and run that")
+	if len(c.plan.Commands) == 0 && size > maxScript {
+		c.refuse("remoteEnv", fmt.Sprintf("the names of the variables that it takes away have more than %d KiB",
+			maxScript>>10), "take fewer away")
 	}
 }
 
@@ -49,6 +62,10 @@ func (c *composer) command(phase string, value any) Command {
 		if part, ok := c.part(phase, value); ok {
 			command.Parts = append(command.Parts, part)
 		}
+		return command
+	}
+	if len(object) > maxParts {
+		c.refuse(phase, fmt.Sprintf("it runs more than %d programs at once", maxParts), "run them in a script of the project")
 		return command
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
@@ -95,14 +112,4 @@ func (c *composer) passable(property, text string) bool {
 		return false
 	}
 	return true
-}
-
-func (c Command) size() (n int) {
-	for _, part := range c.Parts {
-		n += len(part.Name) + len(part.Shell)
-		for _, arg := range part.Args {
-			n += len(arg)
-		}
-	}
-	return n
 }

@@ -1,10 +1,11 @@
 package devcontainer
 
 import (
-	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -21,6 +22,15 @@ const (
 	maxContextFiles = 10_000
 	maxContextBytes = 64 << 20
 	maxIgnoreFile   = 64 << 10
+	maxIgnoreLines  = 1000
+	maxIgnoreLine   = 1 << 10
+	// maxEntries bounds the names that are looked at, most of which .dockerignore may name, and maxMatching the bytes of
+	// its patterns that they are compared with.
+	maxEntries  = 100_000
+	maxMatching = 1 << 27
+	maxPath     = 1024 // of one name in the context, in bytes
+	// entriesAtOnce are read of a directory, which may have millions.
+	entriesAtOnce = 1024
 )
 
 // File is a file, a directory or a link of a build's context.
@@ -33,25 +43,28 @@ type File struct {
 
 // contextReader reads files of a context.
 type contextReader struct {
-	root    *os.Root // of the context
+	ctx     context.Context //nolint:containedctx // of one call of readContext
+	root    *os.Root        // of the context
 	ignored []ignore
+	length  int64 // of the patterns in ignored
 	files   map[string]File
 	bytes   int64
+	entries int64 // that were looked at
 }
 
 // readContext returns the files of a context that match one of patterns, those below the directories that do, and the
 // directories above, but for those that .dockerignore names. No link leads out of the context. The order is that of
-// the paths.
-func readContext(root *os.Root, dir, file string, patterns []string) ([]File, error) {
+// the paths. The error is that of ctx when it ends.
+func readContext(ctx context.Context, root *os.Root, dir, file string, patterns []string) ([]File, error) {
 	if len(patterns) == 0 {
 		return nil, nil
 	}
-	context, err := root.OpenRoot(dir)
+	from, err := root.OpenRoot(dir)
 	if err != nil {
 		return nil, hint.New(fmt.Errorf("open the context %s: %w", dir, err), "name a directory of the project")
 	}
-	defer context.Close()
-	r := &contextReader{root: context, files: map[string]File{}}
+	defer from.Close()
+	r := &contextReader{ctx: ctx, root: from, files: map[string]File{}}
 	for _, name := range []string{file + ".dockerignore", path.Join(dir, ".dockerignore")} {
 		data, err := regular.ReadIn(root, name, maxIgnoreFile)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +74,10 @@ func readContext(root *os.Root, dir, file string, patterns []string) ([]File, er
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
 		if r.ignored, err = parseIgnore(data); err != nil {
-			return nil, fmt.Errorf("read %s: %w", name, err)
+			return nil, hint.New(fmt.Errorf("read %s: %w", name, err), "correct the file, or write fewer and shorter lines")
+		}
+		for _, i := range r.ignored {
+			r.length += int64(len(i.is.String()))
 		}
 		break
 	}
@@ -85,25 +101,47 @@ func (r *contextReader) walk(dir string, patterns []string) error {
 	if slices.Contains(patterns, ".") {
 		patterns = nil
 	}
+	if len(dir) > maxPath {
+		return hint.New(fmt.Errorf("read the context: %.40s… has directories that are too deep", dir),
+			"name it in .dockerignore, or copy less")
+	}
 	d, err := openDir(r.root, dir)
 	if err != nil {
 		return fmt.Errorf("read the context: %w", err)
 	}
-	entries, err := d.ReadDir(-1)
-	d.Close()
-	if err != nil {
-		return fmt.Errorf("read the context: %w", err)
-	}
-	for _, entry := range entries {
-		below, wanted := patternsBelow(patterns, entry.Name())
-		if !wanted {
-			continue
+	defer d.Close()
+	for {
+		entries, err := d.ReadDir(entriesAtOnce)
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
-		if err := r.entry(path.Join(dir, entry.Name()), below); err != nil {
-			return err
+		if err != nil {
+			return fmt.Errorf("read the context: %w", err)
+		}
+		for _, entry := range entries {
+			if err := r.count(); err != nil {
+				return err
+			}
+			below, wanted := patternsBelow(patterns, entry.Name())
+			if !wanted {
+				continue
+			}
+			if err := r.entry(path.Join(dir, entry.Name()), below); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+}
+
+// count returns an error for an entry beyond the bounds.
+func (r *contextReader) count() error {
+	r.entries++
+	if r.entries > maxEntries || r.entries*r.length > maxMatching {
+		return hint.New(fmt.Errorf("read the context: it has more files than are compared with its .dockerignore (%d)",
+			r.entries-1), "name a smaller context, copy less of it, or write fewer lines into .dockerignore, and none "+
+			"that begins with !")
+	}
+	return r.ctx.Err()
 }
 
 // patternsBelow returns the patterns for what lies in an entry of a directory, nil for all of it, and whether any
@@ -178,12 +216,18 @@ type ignore struct {
 	not bool
 }
 
-// parseIgnore reads a .dockerignore file. A pattern is one of [path.Match], with ** for any number of directories.
+// parseIgnore reads a .dockerignore file of at most 1000 patterns. A pattern is one of [path.Match], with ** for any
+// number of directories.
 func parseIgnore(data []byte) (all []ignore, err error) {
-	for lines := bufio.NewScanner(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff")))); lines.Scan(); {
-		text := strings.TrimSpace(lines.Text())
-		if text == "" || strings.HasPrefix(text, "#") {
+	for line := range bytes.Lines(bytes.TrimPrefix(data, []byte("\ufeff"))) {
+		text := string(bytes.TrimSpace(line))
+		switch {
+		case text == "" || strings.HasPrefix(text, "#"):
 			continue
+		case len(all) == maxIgnoreLines:
+			return nil, fmt.Errorf("it has more than %d patterns", maxIgnoreLines)
+		case len(text) > maxIgnoreLine:
+			return nil, fmt.Errorf("the line that begins with %q has more than %d bytes", text[:20], maxIgnoreLine)
 		}
 		pattern, not := strings.CutPrefix(text, "!")
 		pattern = strings.TrimPrefix(path.Clean(strings.TrimSpace(pattern)), "/")

@@ -6,7 +6,7 @@
 //	found, err := devcontainer.Find(root)
 //	file, err := devcontainer.Choose(found, "")
 //	in := devcontainer.Input{Root: root, Dir: project, File: file, Getenv: os.LookupEnv}
-//	plan, err := devcontainer.Compose(in)
+//	plan, err := devcontainer.Compose(ctx, in)
 //
 // The file belongs to the project: a repository brings it, and an agent may write it. The package grants nothing. A
 // Plan is what the file asks for, with a digest of all that went in: the file, the variables of this host that it
@@ -19,6 +19,7 @@
 package devcontainer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -147,19 +148,22 @@ type Input struct {
 	Getenv func(name string) (string, bool)
 	// Verbatim keeps the variables of this host as they are written: the plan can be shown, and has no values of theirs.
 	Verbatim bool
+	// Unbuilt leaves the Dockerfile and the files of its build unread, and out of the plan: initializeCommand, which comes
+	// before a build, may make them.
+	Unbuilt bool
 }
 
 // Compose reads a configuration and returns what it asks for. The error is about a file that cannot be read as one,
-// with its line and column; what may not be done is among the refusals of the plan.
-func Compose(in Input) (*Plan, error) {
-	c, err := compose(in)
+// with its line and column, or that of ctx; what may not be done is among the refusals of the plan.
+func Compose(ctx context.Context, in Input) (*Plan, error) {
+	c, err := compose(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	return c.plan, nil
 }
 
-func compose(in Input) (*composer, error) {
+func compose(ctx context.Context, in Input) (*composer, error) {
 	data, err := regular.ReadIn(in.Root, in.File, maxFile)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -171,11 +175,14 @@ func compose(in Input) (*composer, error) {
 	if err != nil {
 		return nil, fileError(in.File, err)
 	}
-	c := &composer{Input: in, doc: doc, plan: newPlan(in.File)}
+	c := &composer{Input: in, ctx: ctx, doc: doc, plan: newPlan(in.File)}
 	if err := c.substitute(); err != nil {
 		return nil, fileError(in.File, err)
 	}
 	c.compose()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	c.sum(data)
 	return c, nil
 }

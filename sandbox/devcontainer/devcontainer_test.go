@@ -1,6 +1,9 @@
 package devcontainer_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,7 +57,8 @@ func composed(t *testing.T, text string, files map[string]string, env ...string)
 		all[name] = data
 	}
 	dir, root := project(t, all)
-	return devcontainer.Compose(devcontainer.Input{Root: root, Dir: dir, File: at, Getenv: environment(env...)})
+	return devcontainer.Compose(t.Context(),
+		devcontainer.Input{Root: root, Dir: dir, File: at, Getenv: environment(env...)})
 }
 
 func TestAConfigurationIsFoundInThreePlaces(t *testing.T) {
@@ -132,7 +136,7 @@ func TestALinkIsNoConfiguration(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "devcontainer.json")
 	must.Do(t, os.WriteFile(outside, []byte(`{"image": "x"}`), 0o600))
 	dir, root := project(t, map[string]string{at: "-> " + outside})
-	_, err := devcontainer.Compose(devcontainer.Input{Root: root, Dir: dir, File: at, Getenv: environment()})
+	_, err := devcontainer.Compose(t.Context(), devcontainer.Input{Root: root, Dir: dir, File: at, Getenv: environment()})
 	if err == nil {
 		t.Error("a link out of the project is read")
 	}
@@ -177,7 +181,7 @@ func TestAPlanHasWhatIsAskedFor(t *testing.T) {
 	if !slices.Equal(p.Env, env) || !slices.Equal(p.Unset, []string{"GONE"}) {
 		t.Errorf("the variables are %v without %v", p.Env, p.Unset)
 	}
-	if got := p.Env[3].In(environment("PATH=/bin")); got != "/bin:/extra" {
+	if got := must.Get(p.Env[3].In(environment("PATH=/bin")))(t); got != "/bin:/extra" {
 		t.Errorf("PATH is %q", got)
 	}
 	if p.Workspace != (devcontainer.Workspace{Folder: "/src/web/sub", Mount: "/src/web"}) {
@@ -394,13 +398,128 @@ func TestAVerbatimPlanHasNoValueOfThisHost(t *testing.T) {
 	dir, root := project(t, map[string]string{at: `{"image": "x", "containerEnv": {"A": "${localEnv:TOKEN}"},
 		"postStartCommand": "use ${localEnv:TOKEN}"}`})
 	in := devcontainer.Input{Root: root, Dir: dir, File: at, Getenv: environment("TOKEN=secret")}
-	p := must.Get(devcontainer.Compose(in))(t)
+	p := must.Get(devcontainer.Compose(t.Context(), in))(t)
 	if !slices.Equal(p.Local, []devcontainer.Variable{{"TOKEN", "secret"}}) || p.Env[0].Value != "secret" {
 		t.Errorf("the variables are %v of %v", p.Env, p.Local)
 	}
 	in.Verbatim = true
-	shown := must.Get(devcontainer.Compose(in))(t)
+	shown := must.Get(devcontainer.Compose(t.Context(), in))(t)
 	if shown.Env[0].Value != "${localEnv:TOKEN}" || shown.Commands[0].Parts[0].Shell != "use ${localEnv:TOKEN}" {
 		t.Errorf("shown are %v, %v", shown.Env, shown.Commands)
+	}
+}
+
+// null takes a variable away, and what precedes it in the reference's order (containerEnv, runArgs, remoteEnv) sets it.
+func TestNullTakesAVariableAway(t *testing.T) {
+	for text, want := range map[string]string{
+		`"containerEnv": {"A": null}`:                                          "unset A",
+		`"remoteEnv": {"A": null}`:                                             "unset A",
+		`"containerEnv": {"A": null}, "remoteEnv": {"A": "x"}`:                 "A=x",
+		`"containerEnv": {"A": null}, "runArgs": ["-e", "A=x"]`:                "A=x",
+		`"containerEnv": {"A": "c"}, "runArgs": ["-e", "A=x"]`:                 "A=x",
+		`"runArgs": ["-e", "A=x"], "remoteEnv": {"A": null}`:                   "unset A",
+		`"containerEnv": {"A": null}, "remoteEnv": {"A": "${containerEnv:A}"}`: "A=${containerEnv:A}",
+	} {
+		p, err := composed(t, `{"image": "x", `+text+`}`, nil)
+		must.Do(t, err)
+		got := ""
+		for _, v := range p.Env {
+			got += v.Name + "=" + v.Value
+		}
+		for _, name := range p.Unset {
+			got += "unset " + name
+		}
+		if got != want || len(p.Refusals) > 0 {
+			t.Errorf("%s: %q, want %q; refused %v", text, got, want, p.Refusals)
+		}
+	}
+}
+
+// The commands are one argument of a process, and quotes make text up to four times as long, twice.
+func TestTheScriptOfTheCommandsIsBounded(t *testing.T) {
+	quotes := strings.Repeat("'", 30_000)
+	p, err := composed(t, `{"image": "x", "onCreateCommand": "true", "postStartCommand": ": `+quotes+`"}`, nil)
+	must.Do(t, err)
+	if len(p.Refusals) != 1 || p.Refusals[0].Property != "postStartCommand" || p.Refusals[0].Hint == "" ||
+		!strings.Contains(p.Refusals[0].Text, "more than 96 KiB, as a shell gets them") {
+		t.Errorf("refused %.200v", p.Refusals)
+	}
+	var gone []string
+	for i := range 10_000 {
+		gone = append(gone, fmt.Sprintf(`"LONG_NAME_%d": null`, i))
+	}
+	p, err = composed(t, `{"image": "x", "remoteEnv": {`+strings.Join(gone, ",")+`}}`, nil)
+	must.Do(t, err)
+	if len(p.Refusals) != 1 || p.Refusals[0].Property != "remoteEnv" {
+		t.Errorf("refused %.200v", p.Refusals)
+	}
+	var parts []string
+	for i := range 65 {
+		parts = append(parts, fmt.Sprintf(`"%d": "true"`, i))
+	}
+	p, err = composed(t, `{"image": "x", "initializeCommand": {`+strings.Join(parts, ",")+`}}`, nil)
+	must.Do(t, err)
+	if len(p.Refusals) != 1 || !strings.Contains(p.Refusals[0].String(), "more than 64 programs at once") {
+		t.Errorf("refused %v", p.Refusals)
+	}
+	p, err = composed(t, `{"image": "x", "postStartCommand": ": `+strings.Repeat("x", 90_000)+`"}`, nil)
+	must.Do(t, err)
+	if n := len(p.Script(nil)); len(p.Refusals) > 0 || n > 128<<10 {
+		t.Errorf("%d bytes, refused %v", n, p.Refusals)
+	}
+}
+
+// A value that is long can be named thousands of times in a small file.
+func TestVariablesAddABoundedText(t *testing.T) {
+	text := `{"image": "x", "workspaceFolder": "/` + strings.Repeat("w", 100_000) + `", "name": "` +
+		strings.Repeat("${containerWorkspaceFolder}", 1000) + `"}`
+	if _, err := composed(t, text, nil); err == nil ||
+		!strings.Contains(err.Error(), "its variables add more than 1 MiB; ${containerWorkspaceFolder} is") {
+		t.Errorf("the error is %.200v", err)
+	}
+}
+
+func TestAContextIsBounded(t *testing.T) {
+	for name, c := range map[string]struct{ ignore, want string }{
+		"lines":  {strings.Repeat("a\n", 1001), "it has more than 1000 patterns"},
+		"a line": {strings.Repeat("a", 1025), `the line that begins with "aaaaaaaaaaaaaaaaaaaa" has more than 1024 bytes`},
+		// 60 patterns of a kilobyte each are compared with at most 2,000 names.
+		"comparisons": {"!keep\n" + strings.Repeat(strings.Repeat("a", 1000)+"\n", 60),
+			"than are compared with its .dockerignore"},
+	} {
+		files := map[string]string{".devcontainer/D": "FROM x\nCOPY . /\n", ".devcontainer/.dockerignore": c.ignore}
+		if name == "comparisons" {
+			for i := range 2500 {
+				files[fmt.Sprintf(".devcontainer/f%d", i)] = ""
+			}
+		}
+		p, err := composed(t, `{"dockerFile": "D"}`, files)
+		must.Do(t, err)
+		if len(p.Refusals) != 1 || !strings.Contains(p.Refusals[0].Text, c.want) || p.Refusals[0].Hint == "" {
+			t.Errorf("%s: refused %.300v, want %q", name, p.Refusals, c.want)
+		}
+	}
+	deep := ".devcontainer/" + strings.Repeat("d/", 520)
+	dir, root := project(t, map[string]string{at: `{"dockerFile": "D"}`, ".devcontainer/D": "FROM x\nCOPY . /\n"})
+	must.Do(t, root.MkdirAll(deep, 0o755))
+	in := devcontainer.Input{Root: root, Dir: dir, File: at, Getenv: environment()}
+	p := must.Get(devcontainer.Compose(t.Context(), in))(t)
+	if len(p.Refusals) != 1 || !strings.Contains(p.Refusals[0].Text, "directories that are too deep") {
+		t.Errorf("refused %.300v", p.Refusals)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := devcontainer.Compose(ctx, in); !errors.Is(err, context.Canceled) {
+		t.Errorf("when it is cancelled: %v", err)
+	}
+}
+
+func TestAWorkspaceIsThePartOfTheProjectThatIsNamed(t *testing.T) {
+	p, err := composed(t, `{"image": "x", "workspaceFolder": "/w/sub",
+		"workspaceMount": "type=bind,source=${localWorkspaceFolder}/part,target=/w"}`, map[string]string{"part/sub/x": ""})
+	must.Do(t, err)
+	want := devcontainer.Workspace{Folder: "/w/sub", Mount: "/w", Source: "part"}
+	if p.Workspace != want || len(p.Refusals) > 0 || !strings.Contains(p.Text(), "mount: bind part at /w\n") {
+		t.Errorf("the workspace is %+v, want %+v; refused %v\n%s", p.Workspace, want, p.Refusals, p.Text())
 	}
 }

@@ -83,10 +83,10 @@ func (c *composer) useEngineArg(name, arg, value string, known engineArg) {
 				"write it in containerEnv: ${localEnv:"+variable+"}")
 			return
 		}
-		if c.env == nil {
-			c.env = map[string]string{}
+		if c.argEnv == nil {
+			c.argEnv = map[string]string{}
 		}
-		c.env[variable] = text
+		c.argEnv[variable] = text
 	case arg == "--tmpfs":
 		target, _, _ := strings.Cut(value, ":")
 		if m, ok := c.mount(name, map[string]any{"type": Tmpfs, "target": target}); ok {

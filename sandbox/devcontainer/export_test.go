@@ -1,10 +1,13 @@
 package devcontainer
 
-import "encoding/json"
+import (
+	"context"
+	"encoding/json"
+)
 
 // Configuration returns the properties of a configuration after the replacement of variables, as JSON.
 func Configuration(in Input) (configuration []byte, plan *Plan, err error) {
-	c, err := compose(in)
+	c, err := compose(context.Background(), in)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -184,7 +184,7 @@ func (c *composer) useWorkspaceMount(text string) {
 	const property = "workspaceMount"
 	fields := fieldsOf(text)
 	if fields["type"] != Bind {
-		c.refuse(property, "it is no bind of the project",
+		c.refuse(property, "it is no bind of the project, or of a part of it",
 			"write source=${localWorkspaceFolder},target=/PLACE,type=bind; an agent works on the project itself")
 		return
 	}
@@ -195,7 +195,6 @@ func (c *composer) useWorkspaceMount(text string) {
 	rel, _ := c.inProject(m.Source)
 	if rel != "." {
 		c.plan.Workspace.Source = rel
-		c.refuse(property, "it is a part of the project", "mount the whole project, and begin in the part: workspaceFolder")
 	}
 	if m.ReadOnly {
 		c.refuse(property, "the project is writable in a sandbox", "remove readonly")

@@ -33,6 +33,8 @@ type Plan struct {
 	// does not have.
 	Env   []Variable `json:"env"`
 	Unset []string   `json:"unset"`
+	// Container are the variables of the container, sorted, to which ${containerEnv:…} in Env refers before the image's.
+	Container []Variable `json:"-"`
 
 	Workspace Workspace `json:"workspace"`
 	Mounts    []Mount   `json:"mounts"`
@@ -71,9 +73,14 @@ type Variable struct {
 	Value string `json:"value"`
 }
 
-// In returns the value with ${containerEnv:NAME[:DEFAULT]} replaced by those of the container.
-func (v Variable) In(getenv func(name string) (string, bool)) string {
-	value, _ := replaceText(v.Value, func(name string, args []string) (string, bool, error) {
+// maxValue bounds a variable of a command with those of the container in it, in bytes. A process takes 128 KiB.
+const maxValue = 64 << 10
+
+// In returns the value with ${containerEnv:NAME[:DEFAULT]} replaced by those of the container. The error is for one of
+// more than 64 KiB.
+func (v Variable) In(getenv func(name string) (string, bool)) (string, error) {
+	added := len(v.Value)
+	return replaceText(v.Value, func(name string, args []string) (string, bool, error) {
 		if name != containerEnv || len(args) == 0 {
 			return "", false, nil
 		}
@@ -81,16 +88,18 @@ func (v Variable) In(getenv func(name string) (string, bool)) string {
 		if !ok && len(args) > 1 {
 			found = args[1]
 		}
+		if added += len(found); added > maxValue {
+			return "", false, fmt.Errorf("the variable %s has more than %d KiB in the container", v.Name, maxValue>>10)
+		}
 		return found, true, nil
 	})
-	return value
 }
 
 // Workspace is where the project is, besides the places that it has in each sandbox.
 type Workspace struct {
 	Folder string `json:"folder"`           // in which the command begins
 	Mount  string `json:"mount"`            // the place of Source
-	Source string `json:"source,omitempty"` // relative to the project; "" is the project
+	Source string `json:"source,omitempty"` // a part of the project, relative to it; "" is the project
 }
 
 // The kinds of mounts.

@@ -1,6 +1,7 @@
 package devcontainer
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,10 +14,12 @@ import (
 // composer makes a plan.
 type composer struct {
 	Input
+	ctx       context.Context //nolint:containedctx // of one call of Compose
 	doc       *document
 	plan      *Plan
-	workspace string // the value of ${containerWorkspaceFolder}
-	env       map[string]string
+	workspace string            // the value of ${containerWorkspaceFolder}
+	argEnv    map[string]string // of runArgs
+	added     int               // bytes that variables have added
 }
 
 // use puts one property in force. The name is that in the file, and the value is not null.
@@ -84,7 +87,7 @@ func (c *composer) compose() {
 	c.useCommands()
 	c.findUnknown()
 	p := c.plan
-	if p.Image == "" && p.Build == nil && len(p.Refusals) == 0 {
+	if p.Image == "" && p.Build == nil && len(p.Refusals) == 0 && !c.Unbuilt {
 		c.refuse("image", `it has neither "image" nor "build"`,
 			"name an image, or a Dockerfile: aileron sandbox init shows how")
 	}
@@ -234,32 +237,51 @@ func (c *composer) useUser() {
 	}
 }
 
-// useEnv puts the variables in force. null in remoteEnv takes a variable away.
+// useEnv puts the variables in force. Those of the container are containerEnv, and before them what runArgs has; for
+// the command remoteEnv precedes both. null takes a variable away, unless what precedes it has a value.
+//
+// The reference implementation makes the text "null" of it, in both. Its schema has null in remoteEnv alone, for a
+// variable that is not there.
 func (c *composer) useEnv() {
-	if c.env == nil {
-		c.env = map[string]string{}
+	env, unset := map[string]string{}, map[string]bool{}
+	set := func(name, value string) {
+		env[name] = value
+		delete(unset, name)
 	}
-	for _, property := range []string{"containerEnv", "remoteEnv"} {
-		value := c.doc.root[property]
-		object, ok := value.(map[string]any)
-		if value != nil && !ok {
-			c.mistyped(property, "an object of variables")
-		}
-		for _, name := range slices.Sorted(maps.Keys(object)) {
-			switch v := object[name].(type) {
-			case string:
-				c.env[name] = v
-			case json.Number, bool: // the reference takes their text
-				c.env[name] = fmt.Sprint(v)
-			case nil:
-				delete(c.env, name)
-				c.plan.Unset = append(c.plan.Unset, name)
-			default:
-				c.mistyped(property+"."+name, "a string")
-			}
+	c.readEnv("containerEnv", set, func(name string) { unset[name] = true })
+	for name, value := range c.argEnv {
+		set(name, value)
+	}
+	c.plan.Container = sorted(env)
+	c.readEnv("remoteEnv", set, func(name string) {
+		delete(env, name)
+		unset[name] = true
+	})
+	c.plan.Env, c.plan.Unset = sorted(env), slices.Sorted(maps.Keys(unset))
+	if c.plan.Unset == nil {
+		c.plan.Unset = []string{}
+	}
+}
+
+// readEnv calls set for each variable of a property, and take for each that is null.
+func (c *composer) readEnv(property string, set func(name, value string), take func(name string)) {
+	value := c.doc.root[property]
+	object, ok := value.(map[string]any)
+	if value != nil && !ok {
+		c.mistyped(property, "an object of variables")
+	}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		switch v := object[name].(type) {
+		case string:
+			set(name, v)
+		case json.Number, bool: // the reference takes their text
+			set(name, fmt.Sprint(v))
+		case nil:
+			take(name)
+		default:
+			c.mistyped(property+"."+name, "a string")
 		}
 	}
-	c.plan.Env = sorted(c.env)
 }
 
 // findUnknown warns about variables that keep their text. Commands are read by a shell, which has variables of its own.

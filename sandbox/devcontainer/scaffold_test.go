@@ -18,7 +18,8 @@ func TestAScaffoldIsInForceAsItIs(t *testing.T) {
 	if want := []string{".devcontainer/Dockerfile", at}; !slices.Equal(written, want) {
 		t.Errorf("written are %v, want %v", written, want)
 	}
-	p := must.Get(devcontainer.Compose(devcontainer.Input{Root: root, Dir: dir, File: at, Getenv: environment()}))(t)
+	in := devcontainer.Input{Root: root, Dir: dir, File: at, Getenv: environment()}
+	p := must.Get(devcontainer.Compose(t.Context(), in))(t)
 	if len(p.Warnings)+len(p.Refusals) > 0 || p.Build == nil || !p.Build.UsesBase || p.Egress != "deny" {
 		t.Errorf("the plan is %+v", p)
 	}

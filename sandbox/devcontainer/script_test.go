@@ -14,7 +14,8 @@ func script(t *testing.T, text string) (stdout, stderr string, code int) {
 	t.Helper()
 	p := must.Get(composed(t, text, nil))(t)
 	var out, errs strings.Builder
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", p.Script()+"\nprintf '[%s]' \"$@\"", "sh", "the command", "it's")
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", p.Script(p.Unset)+"\nprintf '[%s]' \"$@\"", "sh", "the command",
+		"it's")
 	cmd.Stdout, cmd.Stderr, cmd.Stdin = &out, &errs, strings.NewReader("the command's input")
 	cmd.Dir = t.TempDir()
 	_ = cmd.Run()
@@ -30,8 +31,8 @@ func TestCommandsRunInTheirOrder(t *testing.T) {
 	if stdout != "[the command][it's]" || stderr != want || code != 0 {
 		t.Errorf("stdout %q, stderr %q, %d; want %q", stdout, stderr, code, want)
 	}
-	if p := must.Get(composed(t, `{"image": "x"}`, nil))(t); p.Script() != "" {
-		t.Errorf("without commands: %q", p.Script())
+	if p := must.Get(composed(t, `{"image": "x"}`, nil))(t); p.Script(p.Unset) != "" {
+		t.Errorf("without commands: %q", p.Script(p.Unset))
 	}
 }
 
@@ -46,7 +47,7 @@ func TestACommandThatFailsKeepsTheAgentFromStarting(t *testing.T) {
 
 func TestASignalEndsACommandThatHangs(t *testing.T) {
 	p := must.Get(composed(t, `{"image": "x", "postCreateCommand": "echo begun; exec sleep 1000"}`, nil))(t)
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", p.Script()+"\necho never", "sh")
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", p.Script(p.Unset)+"\necho never", "sh")
 	out := must.Get(cmd.StderrPipe())(t)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	must.Do(t, cmd.Start())

@@ -39,7 +39,7 @@ func (c *composer) substitute() error {
 			c.workspace = target
 		}
 	}
-	root, err := replace(c.doc.root, c.containerVariables(local))
+	root, err := replace(c.doc.root, c.bounded(c.containerVariables(local)))
 	if err != nil {
 		return err
 	}
@@ -49,6 +49,21 @@ func (c *composer) substitute() error {
 
 // lookup returns the value of a variable; ok is false for one that keeps its text.
 type lookup func(name string, args []string) (value string, ok bool, err error)
+
+// maxAdded bounds what variables add to a configuration, in bytes: one that is long can be named thousands of times.
+const maxAdded = 1 << 20
+
+// bounded returns an error for a variable beyond the bound.
+func (c *composer) bounded(in lookup) lookup {
+	return func(name string, args []string) (string, bool, error) {
+		value, ok, err := in(name, args)
+		if c.added += len(value); c.added > maxAdded {
+			return "", false, fmt.Errorf("its variables add more than %d MiB; ${%s} is the one that is too much",
+				maxAdded>>20, name)
+		}
+		return value, ok, err
+	}
+}
 
 // localVariables returns the variables of this host.
 func (c *composer) localVariables() lookup {
@@ -121,6 +136,9 @@ func replace(value any, in lookup) (any, error) {
 func replaceText(text string, in lookup) (string, error) {
 	var failed error
 	replaced := variable.ReplaceAllStringFunc(text, func(match string) string {
+		if failed != nil {
+			return match
+		}
 		parts := strings.Split(match[2:len(match)-1], ":")
 		value, ok, err := in(parts[0], parts[1:])
 		switch {

@@ -29,6 +29,9 @@ func (p *Plan) Text() string {
 	}
 	line("user", cmp.Or(p.User, "the image's"))
 	line("workspace", p.Workspace.Folder)
+	if p.Workspace.Source != "" {
+		line("mount", "bind "+p.Workspace.Source+" at "+p.Workspace.Mount)
+	}
 	for _, v := range p.Env {
 		line("variable", v.Name+"="+v.Value)
 	}

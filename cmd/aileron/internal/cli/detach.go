@@ -82,7 +82,7 @@ func (a *App) runDetached(ctx context.Context, args []string) error {
 	defer signal.Stop(broken)
 	ctx, stop := d.Watch(ctx)
 	defer stop()
-	a.Detached = d
+	a.Detached, a.Initialized = d, true
 	root := a.Root(a, args...)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)

@@ -39,7 +39,7 @@ path and at /home/agent/workspace; the agent's exit code is aileron's.`,
 			if at > 1 || at < 0 && len(args) > 1 {
 				return failure.Usagef("launch takes one agent; its arguments follow --: aileron launch %s -- ARG…", args[0])
 			}
-			name, args, err := agentOf(a, opts, args, len(args) > 0 && at != 0)
+			name, args, err := agentOf(cmd.Context(), a, opts, args, len(args) > 0 && at != 0)
 			if err != nil {
 				return err
 			}
@@ -57,7 +57,9 @@ path and at /home/agent/workspace; the agent's exit code is aileron's.`,
 
 // agentOf puts the project's file in force and returns the agent, which is the first argument if it is named and else
 // the file's, and the arguments of the agent.
-func agentOf(a *cli.App, opts *cli.SandboxOptions, args []string, named bool) (name string, rest []string, err error) {
+func agentOf(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, args []string, named bool) (
+	name string, rest []string, err error,
+) {
 	if named {
 		name, args = args[0], args[1:]
 		if _, ok := agents.Find(name); !ok {
@@ -65,9 +67,9 @@ func agentOf(a *cli.App, opts *cli.SandboxOptions, args []string, named bool) (n
 		}
 	}
 	if opts.Engine == "off" {
-		err = a.UseProject(&opts.Session, nil)
+		err = a.UseProject(ctx, &opts.Session, nil)
 	} else {
-		err = a.UseProject(&opts.Session, &opts.Sandbox)
+		err = a.UseProject(ctx, &opts.Session, &opts.Sandbox)
 	}
 	if file := opts.Project.File; name == "" && file != nil {
 		name = file.Agent

@@ -108,11 +108,6 @@ func RunSandboxed(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, s l
 	if s.Image, err = a.ImageOf(&opts.Sandbox, s.Image, l.Config.Packages); err != nil {
 		return err
 	}
-	if a.Detached == nil {
-		if err := opts.RunHostCommand(ctx, a.Child.Stderr); err != nil {
-			return err
-		}
-	}
 	if a.Detached != nil {
 		s.Began = func(running *session.Session) {
 			a.Detached.Begun(l.Home, running.ID(), detached.MessagesPath(l.Home, running.ID()))

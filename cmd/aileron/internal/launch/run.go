@@ -46,7 +46,7 @@ func RunOnHost(ctx context.Context, a *cli.App, opts *cli.SessionOptions, c laun
 	if c.Path, err = launch.FindCommand(c.Args[0]); err != nil {
 		return err
 	}
-	if err := a.UseProject(&opts.Session, nil); err != nil {
+	if err := a.UseProject(ctx, &opts.Session, nil); err != nil {
 		return err
 	}
 	l, err := Launcher(a, opts)

@@ -30,7 +30,7 @@ func NewSandboxRunCommand(a *cli.App) *cobra.Command {
 			if len(args) == 0 {
 				return failure.Usagef("sandbox run takes a command: aileron sandbox run -- CMD")
 			}
-			if err := a.UseProject(&opts.Session, &opts.Sandbox); err != nil {
+			if err := a.UseProject(cmd.Context(), &opts.Session, &opts.Sandbox); err != nil {
 				return err
 			}
 			return RunSandboxed(cmd.Context(), a, opts, launch.Sandbox{

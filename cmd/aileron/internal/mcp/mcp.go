@@ -46,7 +46,7 @@ func serve(ctx context.Context, a *cli.App, opts *cli.SessionOptions) error {
 		Out: a.Child.Stdout} // its bytes as they are
 	a.Stdin = strings.NewReader("") // nothing may be asked there
 	c.Launcher = func() (*launch.Launcher, error) {
-		if err := a.UseProject(&opts.Session, nil); err != nil {
+		if err := a.UseProject(ctx, &opts.Session, nil); err != nil {
 			return nil, err
 		}
 		return launchcmd.Launcher(a, opts)

@@ -37,7 +37,7 @@ count as they do for launch. The exit code is 1 if something is missing.`,
 			if err := opts.CheckImage(false); err != nil {
 				return err
 			}
-			if err := a.UseProjectImage(&opts.Project, &opts.Sandbox); err != nil {
+			if err := a.UseProjectImage(cmd.Context(), &opts.Project, &opts.Sandbox); err != nil {
 				return err
 			}
 			if file := opts.Project.File; file != nil && opts.agent == "" {

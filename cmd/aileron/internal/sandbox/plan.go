@@ -23,12 +23,12 @@ of this host are printed by their names. The exit code is 1 if something is refu
 		Example: `  aileron sandbox plan
   aileron sandbox plan --devcontainer go --json`,
 		Args: cli.UsageArgs(cobra.NoArgs),
-		RunE: func(_ *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			image, _, err := launch.ImageFor(agent)
 			if err != nil {
 				return err
 			}
-			plan, err := a.PlanOf(&opts.Project, &opts.Sandbox, image)
+			plan, err := a.PlanOf(cmd.Context(), &opts.Project, &opts.Sandbox, image)
 			if err != nil {
 				return err
 			}
