@@ -51,7 +51,7 @@ func (e *Engine) EnsureLayer(ctx context.Context, img Image, l Layer, policy str
 			"%s", l.Otherwise)
 	}
 	layered := Image{Ref: "localhost/aileron/devcontainer-" + l.Name + ":" +
-		digest([]byte(img.id), []byte(l.From.Ref), l.Recipe), Dockerfile: l.Recipe, tier: img.tier, Help: l.Otherwise}
+		digest([]byte(img.id), []byte(l.From.Ref), l.Recipe), Dockerfile: l.Recipe, tier: img.Tier(), Help: l.Otherwise}
 	found, _, err := e.pin(ctx, layered)
 	switch here := err == nil; {
 	case !here && !engine.IsNotFound(err):

@@ -12,7 +12,6 @@ import (
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
-	"github.com/ALRubinger/aileron/sandbox/devcontainer"
 )
 
 // MakeImage makes the image of a sandbox for a command without a session, as a launch of that agent does: on the image
@@ -33,10 +32,10 @@ func (a *Asker) MakeImage(ctx context.Context, e *sandbox.Engine, s *Sandbox, im
 }
 
 // layerOf returns what puts an agent on the image of the devcontainer in force, after a person has agreed to it. It is
-// nil where there is none, where the image is built on the agent's, or is to be used as it is.
+// nil where there is none, or where the image is built on the agent's.
 func (a *Asker) layerOf(s *Sandbox, agent *sandbox.Layer) *sandbox.Layer {
 	p := s.Devcontainer.Plan
-	if agent == nil || p == nil || p.Tier == devcontainer.TierBYO || p.Build != nil && p.Build.UsesBase {
+	if agent == nil || p == nil || p.Build != nil && p.Build.UsesBase {
 		return nil
 	}
 	l := *agent

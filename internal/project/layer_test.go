@@ -20,7 +20,7 @@ func TestOnlyTheImageOfADevcontainerGetsALayer(t *testing.T) {
 		"an image":                {text: `{"image": "x"}`, want: true},
 		"a build":                 {text: `{"dockerFile": "Dockerfile"}`, file: "FROM x\n", want: true},
 		"a build on the agent's":  {text: `{"dockerFile": "Dockerfile"}`, file: "ARG BASE\nFROM ${BASE}\n"},
-		"an image that is byo":    {text: `{"customizations": {"aileron": {"image": "x"}}}`},
+		"an image that is byo":    {text: `{"customizations": {"aileron": {"image": "x"}}}`, want: true},
 		"a project without one":   {},
 		"an image with variables": {text: `{"image": "x", "remoteEnv": {"PATH": "${containerEnv:PATH}:/y"}}`, want: true},
 	} {

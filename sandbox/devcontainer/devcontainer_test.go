@@ -216,6 +216,16 @@ func TestAPlanHasWhatIsAskedFor(t *testing.T) {
 	}
 }
 
+// Features are for other programs where a person has built the image with them.
+func TestABuiltImageTakesThePlaceOfFeatures(t *testing.T) {
+	p := must.Get(composed(t, `{"image": "x", "features": {"./own": {}, "ghcr.example/y:1": {}},
+		"customizations": {"aileron": {"image": "built:1"}}, "postCreateCommand": "make"}`, nil))(t)
+	if len(p.Refusals) > 0 || p.Image != "built:1" || p.Tier != devcontainer.TierBYO || len(p.Commands) != 1 ||
+		len(p.Warnings) != 1 || p.Warnings[0].Property != "features" {
+		t.Errorf("the plan is %+v", p)
+	}
+}
+
 // TestWhatWidensIsRefused has a row for each way in which a file could get more than a sandbox has.
 func TestWhatWidensIsRefused(t *testing.T) {
 	for property, c := range map[string]struct{ value, want string }{
@@ -223,7 +233,7 @@ func TestWhatWidensIsRefused(t *testing.T) {
 		"capAdd":            {`["SYS_PTRACE"]`, "a sandbox has no capabilities"},
 		"securityOpt":       {`["seccomp=unconfined"]`, "the seccomp profile of aileron"},
 		"dockerComposeFile": {`"compose.yml"`, "compose files describe several containers"},
-		"features":          {`{"ghcr.example/x:1": {}}`, "features come from a registry"},
+		"features":          {`{"ghcr.example/x:1": {}}`, "they write a Dockerfile that is not checked"},
 		"workspaceMount":    {`"type=bind,source=/etc,target=/w"`, "/etc is not in the project"},
 		"workspaceMount ":   {`"type=volume,source=x,target=/w"`, "it is no bind of the project"},
 		"mounts":            {`["type=bind,source=/var/run/docker.sock,target=/d"]`, "is not in the project"},

@@ -174,9 +174,15 @@ func (c *composer) refuseFeatures(name string, value any) {
 	if object, ok := value.(map[string]any); ok && len(object) == 0 {
 		return
 	}
-	c.refuse(name, "features come from a registry, and the reference CLI installs them",
-		"build the image once with: devcontainer build --workspace-folder . --image-name NAME, and name it: --image NAME; "+
-			"or install what they bring in the Dockerfile")
+	if c.plan.Tier == TierBYO { // which was read before
+		c.warn(name, "the image of customizations.aileron takes their place")
+		return
+	}
+	// Seen with @devcontainers/cli 0.89.0: a line end in the containerEnv of a feature's metadata begins an instruction
+	// of the Dockerfile that it builds, such as RUN --mount.
+	c.refuse(name, "they write a Dockerfile that is not checked before it is built",
+		"if you trust them, build the image yourself with: devcontainer build --workspace-folder . --image-name NAME, and "+
+			`name it in "customizations": {"aileron": {"image": "NAME"}}; or install what they bring in the Dockerfile`)
 }
 
 func (c *composer) useName(name string, value any) {
