@@ -45,6 +45,10 @@ const (
 	EventActionAdded           Event = "action.added"
 	EventActionRemoved         Event = "action.removed"
 	EventRecovered             Event = "audit.recovered"
+	EventApprovalRequested     Event = "approval.requested"
+	EventApprovalApproved      Event = "approval.approved"
+	EventApprovalDenied        Event = "approval.denied"
+	EventApprovalExpired       Event = "approval.expired"
 )
 
 // eventTable has every event but those of changes, in the order of docs/audit.md, which repeats it: a test compares
@@ -85,6 +89,10 @@ var eventTable = []struct {
 	{EventPublisherKeyRemoved, "a key may not sign them any more, or all that was known of a publisher was removed"},
 	{EventActionAdded, "an action was added, or replaced"},
 	{EventActionRemoved, "an action was removed"},
+	{EventApprovalRequested, "a request waits for a person's approval; equal ones wait with it"},
+	{EventApprovalApproved, "a person has approved it, once or for more"},
+	{EventApprovalDenied, "a person has denied it, or taken an approval back"},
+	{EventApprovalExpired, "it was not decided in time, or what was approved was not sent in time"},
 	{EventBroken, "the log, or what is kept beside it, was changed from outside"},
 	{EventRecovered, "a damaged database was replaced by what could be read of it"},
 	{EventCheckpoint, "the signed head of the log before this row"},

@@ -37,6 +37,8 @@ type Question struct {
 	Host      string // the Host field or :authority; "": there is none
 	Upgrade   bool   // the request asks to leave HTTP
 	Body      bool   // the request has a body
+
+	Approvals bool // a person can be asked for an approval, before the request is sent
 }
 
 // Decision is the policy's decision about one request.
@@ -118,8 +120,10 @@ func (q Question) judge(out Decision) Decision {
 // not allow.
 func (q Question) denyUndeclared(op *spec.Operation) *Denial {
 	switch {
-	case op != nil && op.Approval == "required":
-		return ReasonApproval.Deny("%s %s asks for an approval", op.Tool, op.Name)
+	case op != nil && op.Approval == "required" && !q.Approvals:
+		d := ReasonApproval.Deny("%s %s asks for an approval", op.Tool, op.Name)
+		d.advice = &advice{false, "There is no way to approve here, so do not retry."}
+		return d
 	case q.Upgrade && op != nil && op.Injection != nil && op.Upgrade != "websocket":
 		return ReasonUpgrade.Deny("%s %s does not declare an upgrade", op.Tool, op.Name)
 	case q.Upgrade && q.Body:

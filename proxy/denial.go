@@ -21,6 +21,7 @@ type Denial struct {
 	Requested string
 	Granted   []string
 	AuditID   string
+	Approval  string // the id of the approval that it waits for, or that was denied; "": there is none
 	Boundary  string // which boundary denied it, where there is more than one; "": there is one
 
 	Subject string // what the hint names in place of its %s
@@ -93,6 +94,9 @@ func (d *Denial) JSON() []byte {
 	if d.Boundary != "" {
 		details["boundary"] = d.Boundary
 	}
+	if d.Approval != "" {
+		details["approval_id"], details["poll"] = d.Approval, "http://"+APIHost+ApprovalsPath+d.Approval
+	}
 	if d.Came != 0 {
 		details["upstream_status"] = strconv.Itoa(d.Came)
 	}
@@ -136,6 +140,9 @@ func (d *Denial) Response(req *http.Request) *http.Response {
 		if d.meaning().retriable {
 			h.Set("Retry-After", "1")
 		}
+	}
+	if d.Reason == ReasonApproval && d.meaning().retriable {
+		h.Set("Retry-After", strconv.Itoa(retryApproval))
 	}
 	phrase := d.phrase()
 	return &http.Response{

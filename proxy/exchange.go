@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/capture"
 	"github.com/ALRubinger/aileron/proxy/modify"
 	"github.com/ALRubinger/aileron/proxy/upstream"
@@ -41,6 +42,8 @@ type Exchange struct {
 	entered    bool              // counted among the exchanges under way
 	intended   bool              // its intent is committed
 	capture    *capture.Exchange // nil: there is no capture
+
+	hold *budget.Hold // of a request that was held for an approval; nil: it was not
 
 	websocket *modify.WebSocket // the handshake that was asked for; nil: none was
 
@@ -119,7 +122,7 @@ func (x *Exchange) Question() Question {
 	r := x.request
 	return Question{Index: x.grants.Index, Passthrough: x.p.cfg.Passthrough, Authority: x.at.Authority,
 		Scheme: x.row.Scheme, Method: r.Method, Target: r.RequestURI, Host: r.Host, Upgrade: x.asksForUpgrade(),
-		Body: x.sent != nil}
+		Body: x.sent != nil, Approvals: x.p.cfg.Approvals != nil}
 }
 
 // Decided keeps the decision. From here on the row names the operation, if the
@@ -223,6 +226,10 @@ func (x *Exchange) enter() *Denial {
 }
 
 func (x *Exchange) leave() {
+	if x.hold != nil {
+		x.hold.Release()
+		x.hold = nil
+	}
 	if x.entered {
 		x.entered = false
 		x.p.inflight.leave()

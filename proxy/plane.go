@@ -13,7 +13,7 @@
 //	plane.SetGrants(&proxy.Grants{Index: index, Bound: bound, Scrub: secrets})
 //	err = front.New(plane).Serve(ctx, listener, front.Listener{Sealed: true})
 //
-// Open [Plane.Do] first, which reads as the seven steps of an exchange; then
+// Open [Plane.Do] first, which reads as the steps of an exchange; then
 // decide.go, steps.go and outcome.go.
 //
 // [Decide] returns the decision about a request, and [Plane.Do] carries it out,
@@ -36,6 +36,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
+	"github.com/ALRubinger/aileron/proxy/approval"
 	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/capture"
 	"github.com/ALRubinger/aileron/proxy/fair"
@@ -66,6 +67,14 @@ type Config struct {
 	Started time.Time
 	// Poison overwrites the memory of an exchange that has ended, which is not used again then: tests find a late use.
 	Poison bool
+
+	// Approvals has the requests that wait for a person. Nil means that none can decide: operations that require an
+	// approval are denied.
+	Approvals *approval.Queue
+	Hold      time.Duration // how long a request is held for an approval; default DefaultHold
+	// AskFirst reports whether a request needs an approval that its operation, nil for passthrough, does not require.
+	// Nil: none does.
+	AskFirst func(op *spec.Operation, method string, t spec.Target) bool
 }
 
 // Recorder writes audit rows. Append returns when the row is committed;
@@ -128,7 +137,7 @@ func New(cfg Config) (*Plane, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	cfg.Limits = cfg.Limits.withDefaults()
+	cfg.Limits, cfg.Hold = cfg.Limits.withDefaults(), cmp.Or(cfg.Hold, DefaultHold)
 	p := &Plane{
 		cfg: cfg, budget: budget.New(cfg.Limits.Memory), files: budget.NewDescriptors(cfg.Limits.Descriptors),
 		fair: fair.New(cfg.Limits.CPUs), waiters: make(chan struct{}, maxWaiters), exchanges: exchanges{poison: cfg.Poison},
@@ -192,10 +201,13 @@ func (p *Plane) Drain(ctx context.Context) {
 }
 
 // Do carries out the decision about one exchange and returns the response for
-// the client. What is allowed and what is passed through take the same seven
+// the client. What is allowed and what is passed through take the same
 // steps. A denial has been recorded when it is returned.
 func (p *Plane) Do(x *Exchange) (*http.Response, *Denial) {
 	if d := x.admit(); d != nil {
+		return nil, x.Reject(d)
+	}
+	if d := x.awaitApproval(); d != nil {
 		return nil, x.Reject(d)
 	}
 	if d := x.bindCredential(); d != nil {

@@ -34,9 +34,13 @@ const (
 	ReasonMalformed  Reason = "malformed_request"
 	ReasonScheme     Reason = "insecure_scheme"
 	ReasonApproval   Reason = "approval_required"
-	ReasonUpgrade    Reason = "upgrade_not_declared"
-	ReasonBody       Reason = "body_not_declared"
-	ReasonArguments  Reason = "arguments_invalid"
+
+	ReasonApprovalDenied Reason = "approval_denied"
+	ReasonApprovals      Reason = "too_many_approvals"
+
+	ReasonUpgrade   Reason = "upgrade_not_declared"
+	ReasonBody      Reason = "body_not_declared"
+	ReasonArguments Reason = "arguments_invalid"
 
 	// What a client may not do, or did not do in time.
 	ReasonToken        Reason = "token_missing_or_wrong"
@@ -111,6 +115,7 @@ const (
 	bindingRequired       class = "binding_required"
 	bindingFailed         class = "binding_failed"
 	approvalRequired      class = "approval_required"
+	approvalDenied        class = "approval_denied"
 	resourceLimitExceeded class = "resource_limit_exceeded"
 	invalidRequest        class = "invalid_request"
 	unauthenticated       class = "unauthenticated"
@@ -159,8 +164,13 @@ var meanings = map[Reason]meaning{
 		"Open a new connection for each host, and send that host in Host and SNI."},
 	ReasonMalformed: {invalidRequest, 400, false, hintForm},
 	ReasonScheme:    {invalidRequest, 400, false, "Use https."},
-	ReasonApproval: {approvalRequired, 403, false,
-		"There is no way to approve yet, so do not retry."},
+	ReasonApproval: {approvalRequired, 403, true,
+		"Nothing was sent. Tell the user that it waits for an approval, which they decide with: aileron approval list. " +
+			"Send the same request again later, unchanged: once approved, it passes."},
+	ReasonApprovalDenied: {approvalDenied, 403, false,
+		"Nothing was sent. Do not retry, and do not try another way: ask the user what to do instead."},
+	ReasonApprovals: {resourceLimitExceeded, 429, true,
+		"Nothing was sent. Tell the user that approvals wait, and do not ask for more until some are decided."},
 	ReasonUpgrade: {capabilityDenied, 426, false,
 		"Use plain HTTPS requests: this operation does not allow an upgrade."},
 	ReasonBody: {invalidRequest, 400, false, "Send this request without a body."},

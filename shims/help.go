@@ -71,7 +71,7 @@ func operationHelp(b *bytes.Buffer, name string, op *spec.Operation, room []spec
 		b.WriteString(credentialNote)
 	}
 	if op.Approval == "required" {
-		b.WriteString("Refused: it needs an approval, which cannot be given yet.\n")
+		b.WriteString("It waits for the user's approval. If that takes too long it ends with 75: run it again later.\n")
 	}
 	if why := onWireOnly(op); why != "" {
 		put(b, "\nThis command cannot run it, as ", why, ": send its requests with an HTTP client.\n")

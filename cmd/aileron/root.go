@@ -7,6 +7,7 @@ import (
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/action"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/allow"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/approval"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/binding"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/ca"
@@ -93,6 +94,7 @@ var commands = []struct {
 	{"proxy", launch.NewProxy},
 	{"mcp", mcp.New},
 	{"allow", allow.New},
+	{"approval", approval.New},
 	{"sync", sync.New},
 	{"connector", connector.New},
 	{"action", action.New},

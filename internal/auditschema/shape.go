@@ -57,7 +57,7 @@ func (s shape) object() object {
 // shapes returns the shape of every event.
 func shapes() map[audit.Event]shape {
 	all := exchangeShapes()
-	for _, more := range []map[audit.Event]shape{sessionShapes(), logShapes(), changeShapes()} {
+	for _, more := range []map[audit.Event]shape{sessionShapes(), logShapes(), changeShapes(), approvalShapes()} {
 		for event, s := range more {
 			all[event] = s
 		}
@@ -111,6 +111,7 @@ func exchange(more object) object {
 		"body_fields":             oneOf("Declared fields of the response could not be read.", "unread"),
 		"action":                  text("The action that made the call."),
 		"action_version":          text("The version of that action."),
+		"approval_id":             text("The approval by which it passed, a ULID."),
 		"surface":                 oneOf("For which protocol its client made the call, as the client says.", "mcp"),
 		"step":                    atLeast(1, "Which of the action's calls it is."),
 		"upstream_status":         text("The status of a response that was not passed on."),

@@ -46,8 +46,25 @@ type Config struct {
 	Audit   struct {
 		Durability string `toml:"durability"` // normal (default) or full
 	} `toml:"audit"`
-	Limits  Limits  `toml:"limits"`
-	Sandbox Sandbox `toml:"sandbox"`
+	Limits   Limits   `toml:"limits"`
+	Sandbox  Sandbox  `toml:"sandbox"`
+	Approval Approval `toml:"approval"`
+}
+
+// Approval is how a person is asked about requests that wait for an approval.
+type Approval struct {
+	Hold Duration `toml:"hold"` // how long a request is held; 0: 55 s
+}
+
+// maxHold bounds how long a request is held for an approval: clients and what is between wait no longer.
+const maxHold = 10 * time.Minute
+
+// check returns an error that names the setting with which no request can be held.
+func (a Approval) check() error {
+	if a.Hold > Duration(maxHold) {
+		return fmt.Errorf("approval.hold is %v; it must be at most %v", time.Duration(a.Hold), maxHold)
+	}
+	return nil
 }
 
 // Sandbox is what a sandbox may use, and how long aileron waits for its engine.
@@ -135,7 +152,7 @@ func Read(home string) (Config, error) {
 		err := fmt.Errorf("read %s: unknown key %s", path, strings.Join(names, ", "))
 		return Config{}, hint.New(err, "docs/configuration.md lists the keys")
 	}
-	if err := c.Limits.check(); err != nil {
+	if err := errors.Join(c.Limits.check(), c.Approval.check()); err != nil {
 		return Config{}, hint.New(fmt.Errorf("read %s: %w", path, err), "leave the key out to get its default")
 	}
 	return c, nil

@@ -48,6 +48,9 @@ func Print(c *console.Console, e launch.Ended) {
 	if r.Redactions > 0 {
 		line("redacted", "%s of secrets in responses", hint.Plural(r.Redactions, "occurrence"))
 	}
+	if a := r.Approvals; a.Requested > 0 {
+		line("approvals", "%d asked, %d approved, %d denied, %d expired", a.Requested, a.Approved, a.Denied, a.Expired)
+	}
 	for i, f := range r.Refusals {
 		if i == maxEndedLines {
 			line("", "and %d more kinds", len(r.Refusals)-i)

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/hostfiles"
+	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/spec/catalog"
 )
@@ -70,6 +72,19 @@ func TestAWorktreeWithOtherSettingsIsReportedAsWhatTheHostRuns(t *testing.T) {
 		lines := HostFileLines(before.Changes(hostfiles.Take(t.Context(), dir)))
 		if !slices.Contains(lines, want) || len(lines) > 2 {
 			t.Errorf("%q: %q", common, lines)
+		}
+	}
+}
+
+// The report counts what a person was asked, and is silent where nothing was.
+func TestTheReportCountsApprovals(t *testing.T) {
+	for want, asked := range map[string]session.Asked{
+		"3 asked, 1 approved, 1 denied, 1 expired": {Requested: 3, Approved: 1, Denied: 1, Expired: 1}, "": {},
+	} {
+		var out strings.Builder
+		Print(&console.Console{Stderr: &out}, launch.Ended{Requests: session.Tally{Approvals: asked}})
+		if has := strings.Contains(out.String(), "approvals"); has != (want != "") || !strings.Contains(out.String(), want) {
+			t.Errorf("%+v: %s", asked, out.String())
 		}
 	}
 }

@@ -111,10 +111,12 @@ func (s *Session) makePlane(ctx context.Context) error {
 		return fmt.Errorf("make the session's CA: %w", err)
 	}
 	limits := s.opts.planeLimits()
+	s.approvals = s.newApprovals()
 	s.plane, err = proxy.New(proxy.Config{
 		Session: s.id, Agent: s.opts.Agent, Token: s.token, CA: s.ca, Audit: tallied{s.audit, &s.tally},
 		Passthrough: s.opts.Passthrough, TLSPassthrough: tunnel, Upstream: s.opts.Upstream, Limits: limits,
 		Log: s.opts.Log, Started: s.start, Capture: s.capture,
+		Approvals: s.approvals, Hold: time.Duration(s.opts.Config.Approval.Hold),
 	})
 	if err != nil {
 		return err

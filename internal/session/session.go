@@ -62,6 +62,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/internal/otlp"
 	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/approval"
 	"github.com/ALRubinger/aileron/proxy/capture"
 	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/ALRubinger/aileron/proxy/scrub"
@@ -89,6 +90,9 @@ type Session struct {
 	loader *loader
 	ca     *ca.Session
 	plane  *proxy.Plane
+
+	approvals *approval.Queue // of requests that wait for a person; nil before it is open
+
 	front  *front.Front
 	settle func() // lowers the memory limit when the session has begun; nil: it is settled
 
@@ -159,6 +163,7 @@ func (s *Session) Serve(ctx context.Context, sealed bool) error {
 		return hint.New(fmt.Errorf("record session.started: %w", err), "check the disk and the rights on %s", s.opts.Home)
 	}
 	s.serving.Go(func() { s.loader.watch(ctx) })
+	s.serving.Go(func() { s.approvals.Run(ctx) })
 	c := newCollector()
 	if c == nil && s.settle != nil {
 		s.settle() // nothing else does
@@ -216,6 +221,7 @@ func (s *Session) Abandon(ctx context.Context) {
 func (s *Session) drain(ctx context.Context) {
 	if s.plane != nil {
 		s.plane.Drain(ctx)
+		s.approvals.Close()
 	}
 	if s.stop != nil {
 		s.stop()

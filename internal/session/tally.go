@@ -26,7 +26,12 @@ type Tally struct {
 	Optional []Refusal // of requests that the command works without; they are not among Refusals
 
 	Unrenewed []string // bindings whose last renewal failed
+
+	Approvals Asked // of requests that waited for a person
 }
+
+// Asked counts the questions about requests that need an approval.
+type Asked struct{ Requested, Approved, Denied, Expired int }
 
 // Request is a request to a host at port 443, as a row of the audit log has it.
 type Request struct{ Method, Host, Path string }
@@ -107,6 +112,7 @@ func (t *tally) add(r *audit.Row) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.renewed(r)
+	t.sum.Approvals.add(r)
 	if r.Decision == "" {
 		return
 	}
@@ -119,6 +125,22 @@ func (t *tally) add(r *audit.Row) {
 		t.sum.Passthrough++
 	case audit.DecisionRejected:
 		t.refuse(r)
+	}
+}
+
+// add counts the event of a question. A decision that is taken back is none.
+func (a *Asked) add(r *audit.Row) {
+	switch r.Event {
+	case audit.EventApprovalRequested:
+		a.Requested++
+	case audit.EventApprovalApproved:
+		a.Approved++
+	case audit.EventApprovalDenied:
+		if r.Fields["revoked"] != true {
+			a.Denied++
+		}
+	case audit.EventApprovalExpired:
+		a.Expired++
 	}
 }
 

@@ -89,6 +89,11 @@ func (a *API) Answer(client Client, r *http.Request) *http.Response {
 		return a.serveCall(client, r, audit.SourceConnectorShim, (*call).runAction)
 	case path == requestsPath && r.Method == http.MethodPost:
 		return a.serveCall(client, r, audit.SourceRequestBoundary, (*call).runRequest)
+	case strings.HasPrefix(path, proxy.ApprovalsPath):
+		var res *http.Response
+		if res, d = a.approval(r, strings.TrimPrefix(path, proxy.ApprovalsPath)); d == nil {
+			return res
+		}
 	case path == "/v1/session", path == listPath, path == actionsPath, path == operationsPath, path == requestsPath:
 		d = proxy.ReasonMethod.Deny("%s is not what this endpoint answers", r.Method)
 	case strings.HasPrefix(path, "/v1/audit"), strings.HasPrefix(path, "/v1/vault"), path == "/v1/session/stop":

@@ -194,7 +194,7 @@ func callQuestion(index *spec.Index, call spec.Call) proxy.Question {
 		target += "?" + t.Query
 	}
 	return proxy.Question{Index: index, Authority: a, Scheme: t.Scheme, Method: t.Method, Target: target,
-		Host: a.HostHeader(t.Scheme), Body: call.Body != nil}
+		Host: a.HostHeader(t.Scheme), Body: call.Body != nil, Approvals: true} // the step itself asks
 }
 
 // exchange begins the exchange of the request that the call makes.

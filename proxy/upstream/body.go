@@ -107,6 +107,13 @@ func (b *Body) Close() error { return b.src.Close() }
 
 // ready reports whether a read of the body returns at once.
 func (b *Body) ready() bool {
+	if !b.mu.TryLock() {
+		return false
+	}
+	defer b.mu.Unlock()
+	if len(b.pending) > 0 || b.err != nil { // src may be read for what comes behind the body
+		return true
+	}
 	src, ok := b.src.(interface{ Ready() bool })
 	return ok && src.Ready()
 }

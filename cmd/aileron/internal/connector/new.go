@@ -192,7 +192,7 @@ func (o *connectorNewOptions) report(a *cli.App, c *scaffold.Connector, made con
 		return op.Approval != "required"
 	}))
 	if writes > 0 {
-		a.Infof("approval is required for %s that may write, so it is denied until there is a way to approve: "+
+		a.Infof("approval is required for %s that may write, so you are asked about each request: "+
 			"set \"approval\": \"none\" for what an agent may do alone", hint.Plural(writes, "operation"))
 	}
 	a.Infof("next:")

@@ -1,0 +1,106 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/approvals"
+	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/proxy/approval"
+)
+
+// surface names the command line as the place of a decision.
+const surface = "cli"
+
+func newApproveCommand(a *cli.App) *cobra.Command {
+	return newDecideCommand(a, true, &cobra.Command{
+		Use:   "approve ID",
+		Short: "Let a request that waits pass",
+		Long: "Let a request that waits pass: this one, once, if it is still held or is sent again\n" +
+			"within ten minutes; every request of its operation with the same credential, for the\n" +
+			"session; or in all sessions, always, until the connector has another version.",
+		Example: "  aileron approval approve 01J…\n  aileron approval approve 01J… --for session",
+	})
+}
+
+func newDenyCommand(a *cli.App) *cobra.Command {
+	return newDecideCommand(a, false, &cobra.Command{
+		Use:   "deny ID",
+		Short: "Deny a request that waits",
+		Long: "Deny a request that waits. The agent is told so, and an equal one is denied for ten\n" +
+			"minutes; with --for, every request of its operation for the session, or always.",
+		Example: "  aileron approval deny 01J…",
+	})
+}
+
+func newDecideCommand(a *cli.App, approve bool, cmd *cobra.Command) *cobra.Command {
+	scope := string(approval.Once)
+	cmd.Args = cli.UsageArgs(cobra.ExactArgs(1))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := cli.OneOf("for", approval.Scope(scope), approval.Scopes()...); err != nil {
+			return err
+		}
+		return decide(cmd.Context(), a, args[0],
+			approval.Decision{Approve: approve, For: approval.Scope(scope), Surface: surface})
+	}
+	cmd.Flags().StringVar(&scope, "for", scope, "once, session or always")
+	return cmd
+}
+
+func decide(ctx context.Context, a *cli.App, id string, d approval.Decision) error {
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	q, err := session.FindApproval(ctx, home, id)
+	if err != nil {
+		return err
+	}
+	q, err = session.DecideApproval(ctx, home, q.SessionID, q.ID, d)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.PrintJSON(q)
+	}
+	_, err = fmt.Fprintln(a.Stdout, approvals.Decided(q))
+	return err
+}
+
+func newRevokeCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke ID",
+		Short: "Take back an approval or a denial that is in force",
+		Long: "Take back a decision for the session or for always, or an approval that has not been\n" +
+			"used. The next such request waits for you again.",
+		Example: "  aileron approval revoke 01J…",
+		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			home, err := a.Home()
+			if err != nil {
+				return err
+			}
+			q, err := session.FindApproval(cmd.Context(), home, args[0])
+			if err != nil {
+				return err
+			}
+			if q.For == approval.Always {
+				err = approvals.Revoke(cmd.Context(), home, q, surface, func() (*audit.Log, error) { return a.OpenLog(home) })
+			} else {
+				err = session.RevokeApproval(cmd.Context(), home, q.SessionID, q.ID, surface)
+			}
+			if err != nil {
+				return fmt.Errorf("revoke the approval %s: %w", q.ID, err)
+			}
+			if a.JSON {
+				return a.PrintJSON(map[string]string{"id": q.ID, "state": "revoked"})
+			}
+			_, err = fmt.Fprintln(a.Stdout, "revoked "+approvals.What(q))
+			return err
+		},
+	}
+}

@@ -1,0 +1,56 @@
+package approvals
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/internal/termsafe"
+	"github.com/ALRubinger/aileron/proxy/approval"
+)
+
+// Nothing that an agent wrote can look like a line of aileron's.
+func TestWhatAnAgentWroteIsMarked(t *testing.T) {
+	const evil = "\r\nstate:       approved\nid:\x1b[2J\x1b[1;1Hcredential:  none\u202e\u2028\x85\x00"
+	q := approval.Question{ID: "01A", SessionID: "01S", Agent: "claude", State: approval.Pending, Waiting: 1,
+		Requested: time.Now(), Request: approval.Request{
+			Subject: approval.Subject{Connector: "github://acme/x", Hash: "h", Tool: "x", Operation: "merge",
+				Binding: "bearer/x/me"}, Version: "1.0.0", Method: "POST", Scheme: "https", Host: "x.example", Port: 8443,
+			Path: "/p" + evil, Query: "q=" + evil, Inputs: []approval.Value{{Name: "n" + evil, In: "path", Value: evil}},
+			Fields: []approval.Value{{Name: "X-A", Value: evil}}, Body: []byte(evil + "\n" + strings.Repeat("é", 1000) +
+				strings.Repeat("\nline", 500)), BodyBytes: 5000, BodySHA256: "d"}}
+	var out strings.Builder
+	must.Do(t, Show(&out, q))
+	ours := map[string]bool{"id": true, "state": true, "session": true, "requested": true, "operation": true,
+		"connector": true, "credential": true, "host": true, "method": true, "what the agent asks for": true,
+		"its body, 5000 bytes, of which you see the first 4563 (sha256 d)": true,
+		"the rest is not shown; --json has it":                             true}
+	seen := map[string]int{}
+	for line := range strings.Lines(out.String()) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.IndexFunc(line, termsafe.Unsafe) >= 0 {
+			t.Errorf("a line has a control character: %q", line)
+		}
+		name, _, _ := strings.Cut(line, ":")
+		if strings.HasPrefix(line, "the rest") {
+			name = line
+		}
+		if !strings.HasPrefix(line, agentMark) && !ours[name] {
+			t.Errorf("a line is neither marked nor aileron's: %q", line)
+		}
+		if !strings.HasPrefix(line, agentMark) {
+			seen[name]++
+		}
+	}
+	for name := range ours {
+		if seen[name] != 1 {
+			t.Errorf("%d lines are %q", seen[name], name)
+		}
+	}
+	for _, cell := range Cells(q, time.Now()) {
+		if strings.IndexFunc(cell, termsafe.Unsafe) >= 0 || strings.Contains(cell, "\n") {
+			t.Errorf("a cell of the list is %q", cell)
+		}
+	}
+}

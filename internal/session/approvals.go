@@ -1,0 +1,166 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/approvals"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/proxy/approval"
+)
+
+// newApprovals returns the queue of requests that wait for a person.
+func (s *Session) newApprovals() *approval.Queue {
+	rules := approvals.In(s.opts.Home)
+	return approval.New(approval.Options{
+		Session: s.id, Agent: s.opts.Agent, Record: s.recordApproval,
+		Standing: rules.Find, Keep: rules.Keep, Drop: rules.Drop,
+	})
+}
+
+// approvalRecordTimeout bounds the wait for the log.
+const approvalRecordTimeout = 5 * time.Second
+
+// recordApproval commits the row of an event about a question. Of a body it has the digest.
+func (s *Session) recordApproval(ctx context.Context, event audit.Event, q *approval.Question,
+	more map[string]any) error {
+	fields := map[string]any{"approval_id": q.ID}
+	maps.Copy(fields, more)
+	if q.Hash != "" {
+		fields["connector_hash"] = q.Hash
+	}
+	if event == audit.EventApprovalRequested {
+		fields["request_id"] = q.RequestID
+		if q.BodySHA256 != "" {
+			fields["body_sha256"] = q.BodySHA256
+		}
+		if q.BodyBytes > 0 {
+			fields["body_bytes"] = q.BodyBytes
+		}
+	}
+	row := s.row(event, fields)
+	row.ConnectorFQN, row.ConnectorVersion = q.Connector, q.Version
+	row.Tool, row.Operation, row.Binding = q.Tool, q.Operation, q.Binding
+	row.Method, row.Scheme, row.Host, row.Port, row.Path = q.Method, q.Scheme, q.Host, q.Port, q.Path
+	if _, decided := fields["surface"]; decided {
+		row.Source = audit.SourceCLI
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), approvalRecordTimeout)
+	defer cancel()
+	_, err := tallied{s.audit, &s.tally}.Append(ctx, row)
+	return err
+}
+
+// Approvals is what waits in a session, or was decided a moment ago, and what was decided for the session.
+type Approvals struct {
+	Questions []approval.Question `json:"questions"`
+	Rules     []approval.Rule     `json:"rules"`
+}
+
+func (s *Session) controlApprovals(w http.ResponseWriter, _ *http.Request) {
+	all := Approvals{s.approvals.List(), append([]approval.Rule{}, s.approvals.Rules()...)}
+	respond(w, 200, all)
+}
+
+// approvalRequest is what the owner asks of a session: to decide about a question, or to revoke.
+type approvalRequest struct {
+	approval.Decision
+	Revoke bool `json:"revoke,omitempty"`
+}
+
+// controlDecide decides about a question, or takes a decision back.
+func (s *Session) controlDecide(w http.ResponseWriter, r *http.Request) {
+	var in approvalRequest
+	if err := json.NewDecoder(io.LimitReader(r.Body, 64<<10)).Decode(&in); err != nil ||
+		!in.Revoke && !slices.Contains(approval.Scopes(), in.For) || len(in.Surface) > 32 {
+		respondError(w, 400, "invalid_request", "malformed_request", "the body is no decision")
+		return
+	}
+	id := r.PathValue("id")
+	if in.Revoke {
+		if err := s.approvals.Revoke(r.Context(), id, in.Surface); err != nil {
+			respondDecision(w, err, approval.Question{})
+			return
+		}
+		respond(w, 200, map[string]string{"id": id, "state": "revoked"})
+		return
+	}
+	q, err := s.approvals.Decide(r.Context(), id, in.Decision)
+	if err != nil {
+		respondDecision(w, err, q)
+		return
+	}
+	respond(w, 200, q)
+}
+
+// respondDecision writes the error of a decision.
+func respondDecision(w http.ResponseWriter, err error, q approval.Question) {
+	switch {
+	case errors.Is(err, approval.ErrUnknown):
+		respondError(w, 404, "invalid_request", "not_found", "there is no such approval")
+	case errors.Is(err, approval.ErrDecided):
+		text := "it is being decided elsewhere at this moment"
+		if q.State != approval.Pending {
+			text = "it is " + string(q.State) + " already"
+		}
+		if q.Surface != "" {
+			text += " (" + q.Surface + ")"
+		}
+		respondError(w, 409, "invalid_request", "already_decided", text)
+	case errors.Is(err, approval.ErrNoObject):
+		respondError(w, 400, "invalid_request", "malformed_request", err.Error())
+	case errors.Is(err, approval.ErrClosed):
+		respondError(w, 503, "unavailable", "draining", err.Error())
+	default:
+		respondError(w, 503, "unavailable", "audit_unavailable", "the decision was not taken: "+err.Error())
+	}
+}
+
+// ReadApprovals returns what waits in a running session of a home.
+func ReadApprovals(ctx context.Context, home, id string) (all Approvals, err error) {
+	raw, err := controlClient{home: home, id: id}.call(ctx, "GET", "/v1/approvals", nil)
+	if err == nil {
+		err = json.Unmarshal(raw, &all)
+	}
+	if err != nil {
+		return all, fmt.Errorf("list the approvals of the session %s: %w", id, err)
+	}
+	return all, nil
+}
+
+// DecideApproval decides about a question of a running session, and returns it.
+func DecideApproval(ctx context.Context, home, id, question string, d approval.Decision) (q approval.Question,
+	err error) {
+	raw, err := callApproval(ctx, home, id, question, approvalRequest{Decision: d})
+	if err != nil {
+		return q, hint.New(fmt.Errorf("decide about %s: %w", question, err), "see what waits with: aileron approval list")
+	}
+	return q, json.Unmarshal(raw, &q)
+}
+
+// RevokeApproval takes back what was decided in a running session.
+func RevokeApproval(ctx context.Context, home, id, question, surface string) error {
+	_, err := callApproval(ctx, home, id, question,
+		approvalRequest{Decision: approval.Decision{Surface: surface}, Revoke: true})
+	return err
+}
+
+func callApproval(ctx context.Context, home, id, question string, in approvalRequest) ([]byte, error) {
+	if !audit.IsID(question) {
+		return nil, approval.ErrUnknown
+	}
+	body, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	return controlClient{home: home, id: id}.call(ctx, "POST", "/v1/approvals/"+question, bytes.NewReader(body))
+}

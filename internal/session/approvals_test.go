@@ -1,0 +1,168 @@
+package session
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/internal/approvals"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/proxy/approval"
+)
+
+var mergeSubject = approval.Subject{Connector: "github://acme/x", Hash: "sha256:" + strings.Repeat("0", 64), Tool: "x",
+	Operation: "merge", Binding: "bearer/x/me"}
+
+// waiting asks about a request, and returns its ticket.
+func waiting(t *testing.T, s *Session, path string) *approval.Ticket {
+	t.Helper()
+	return must.Get(s.approvals.Ask(t.Context(), approval.Request{Subject: mergeSubject, Version: "1.0.0", Method: "POST",
+		Scheme: "https", Host: "x.example", Port: 443, Path: path, Body: []byte("secret body"), BodyBytes: 11,
+		BodySHA256: approval.Digest([]byte("secret body")), RequestID: audit.NewID()}))(t)
+}
+
+// state returns what a ticket's question has become.
+func state(t *testing.T, ticket *approval.Ticket) approval.State {
+	t.Helper()
+	return ticket.Wait(t.Context(), time.Time{})
+}
+
+func TestTheOwnerDecidesOnTheControlSocket(t *testing.T) {
+	o := newOptions(t)
+	s := open(t, o)
+	must.Do(t, s.Serve(t.Context(), true))
+	first, second := waiting(t, s, "/1"), waiting(t, s, "/2")
+	all := must.Get(AllApprovals(t.Context(), o.Home))(t)
+	if len(all) != 2 || all[0].ID != first.ID() || all[0].SessionID != s.ID() || string(all[0].Body) != "secret body" ||
+		all[0].Agent != "curl" || all[0].Waiting != 1 {
+		t.Fatalf("what waits is %+v", all)
+	}
+	q := must.Get(FindApproval(t.Context(), o.Home, strings.ToLower(first.ID())))(t)
+	approve := approval.Decision{Approve: true, For: approval.Once, Surface: "cli"}
+	got := must.Get(DecideApproval(t.Context(), o.Home, q.SessionID, q.ID, approve))(t)
+	if got.State != approval.Approved || state(t, first) != approval.Approved {
+		t.Errorf("it is %s, and the request sees %s", got.State, state(t, first))
+	}
+	if state(t, second) != approval.Pending {
+		t.Error("the other one is decided too")
+	}
+	for want, d := range map[string]struct {
+		id   string
+		what approval.Decision
+	}{
+		"409: it is approved already (cli)":         {first.ID(), approval.Decision{For: approval.Once, Surface: "page"}},
+		"404: there is no such approval":            {audit.NewID(), approve},
+		"400: the body is no decision":              {second.ID(), approval.Decision{Approve: true, For: "ever"}},
+		"decide about x: there is no such question": {"x", approve},
+	} {
+		if _, err := DecideApproval(t.Context(), o.Home, s.ID(), d.id, d.what); err == nil || !strings.Contains(err.Error(),
+			want) || hint.Of(err) == "" {
+			t.Errorf("%+v: %v, want %s", d, err, want)
+		}
+	}
+	if _, err := FindApproval(t.Context(), o.Home, first.ID()[:8]); err == nil || !strings.Contains(err.Error(),
+		"the ids of 2 approvals begin with") {
+		t.Errorf("an ambiguous id: %v", err)
+	}
+	if _, err := FindApproval(t.Context(), o.Home, "../x"); !errors.As(err, new(*UnknownApprovalError)) {
+		t.Errorf("an id that is none: %v", err)
+	}
+	must.Do(t, RevokeApproval(t.Context(), o.Home, s.ID(), first.ID(), "cli"))
+	if first.Use() {
+		t.Error("a revoked approval lets its request pass")
+	}
+	must.Do(t, s.Close(t.Context(), 0, "done"))
+	if s.Tally().Approvals != (Asked{Requested: 2, Approved: 1, Expired: 1}) {
+		t.Errorf("the report counts %+v", s.Tally().Approvals)
+	}
+	var events []string
+	for _, r := range rows(t, o.Home) {
+		if name, ok := strings.CutPrefix(string(r.Event), "approval."); ok {
+			events = append(events, name)
+			if r.Operation != "merge" || r.Binding != "bearer/x/me" || r.Host != "x.example" || r.Fields["approval_id"] == nil {
+				t.Errorf("the row of %s is %+v", name, r)
+			}
+		}
+		if r.Event == audit.EventApprovalRequested && (r.Fields["body_bytes"] != 11.0 || r.Fields["body_sha256"] !=
+			approval.Digest([]byte("secret body")) || r.Path == "") {
+			t.Errorf("the question is in the log as %+v", r)
+		}
+	}
+	if want := []string{"requested", "requested", "approved", "denied", "expired"}; !slices.Equal(events, want) {
+		t.Errorf("the events are %v, want %v", events, want)
+	}
+	for _, name := range []string{"audit.db", "audit.db-wal"} {
+		if raw, err := os.ReadFile(filepath.Join(o.Home, name)); err == nil && strings.Contains(string(raw), "secret body") {
+			t.Errorf("%s has the body", name)
+		}
+	}
+}
+
+func TestAlwaysIsForAllSessionsOfAHome(t *testing.T) {
+	o := newOptions(t)
+	one, other := open(t, o), open(t, o)
+	for _, s := range []*Session{one, other} {
+		must.Do(t, s.Serve(t.Context(), true))
+	}
+	first := waiting(t, one, "/1")
+	d := approval.Decision{Approve: true, For: approval.Always, Surface: "cli"}
+	must.Get(DecideApproval(t.Context(), o.Home, one.ID(), first.ID(), d))(t)
+	if next := waiting(t, other, "/2"); state(t, next) != approval.Approved || next.ID() != first.ID() || !next.Use() {
+		t.Error("another session asks")
+	}
+	info := must.Get(os.Stat(filepath.Join(o.Home, "approvals", first.ID()+".json")))(t)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("the file has the mode %v", info.Mode())
+	}
+	q := must.Get(FindApproval(t.Context(), o.Home, first.ID()))(t)
+	if q.For != approval.Always || q.SessionID != "" {
+		t.Errorf("it is listed as %+v", q)
+	}
+	must.Do(t, approvals.Revoke(t.Context(), o.Home, q, "cli", func() (*audit.Log, error) {
+		return audit.Open(filepath.Join(o.Home, "audit.db"), audit.Options{})
+	}))
+	if next := waiting(t, one, "/3"); state(t, next) != approval.Pending {
+		t.Error("a revoked decision approves")
+	}
+	if err := approvals.In(o.Home).Drop(first.ID()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
+	if err := approvals.In(o.Home).Drop("../config"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an id that is a path: %v", err)
+	}
+}
+
+// A file that aileron did not write decides nothing: a person is asked.
+func TestARuleThatIsNotWholeDecidesNothing(t *testing.T) {
+	o := newOptions(t)
+	s := open(t, o)
+	dir := filepath.Join(o.Home, "approvals")
+	must.Do(t, os.Mkdir(dir, 0o700))
+	id := audit.NewID()
+	whole := `{"format":1,"id":"` + id + `","approve":true,"for":"always","connector_fqn":"github://acme/x",` +
+		`"connector_hash":"` + mergeSubject.Hash + `","tool":"x","operation":"merge","binding":"bearer/x/me"}`
+	for name, text := range map[string]string{
+		"cut":                       whole[:len(whole)-1],
+		"of another id":             strings.Replace(whole, id, audit.NewID(), 1),
+		"for a session":             strings.Replace(whole, "always", "session", 1),
+		"of a newer format":         strings.Replace(whole, `"format":1`, `"format":99`, 1),
+		"without a hash":            strings.Replace(whole, mergeSubject.Hash, "", 1),
+		"of another version's hash": strings.Replace(whole, "sha256:0", "sha256:1", 1),
+	} {
+		must.Do(t, os.WriteFile(filepath.Join(dir, id+".json"), []byte(text), 0o600))
+		if ticket := waiting(t, s, "/"+name); state(t, ticket) != approval.Pending {
+			t.Errorf("a file %s approves", name)
+		}
+	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, id+".json"), []byte(whole), 0o600))
+	if ticket := waiting(t, s, "/whole"); state(t, ticket) != approval.Approved {
+		t.Errorf("a whole file: %s", state(t, ticket))
+	}
+}

@@ -1,0 +1,87 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ALRubinger/aileron/internal/approvals"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/proxy/approval"
+)
+
+// AllApprovals returns the questions of the running sessions of a home, and the decisions in force for them and for
+// always, which are questions without a request. What cannot be read is in the error, and hides nothing else.
+func AllApprovals(ctx context.Context, home string) (all []approval.Question, err error) {
+	var faults []error
+	for _, id := range Running(home) {
+		of, err := ReadApprovals(ctx, home, id)
+		if err != nil {
+			if Alive(home, id) {
+				faults = append(faults, err)
+			}
+			continue
+		}
+		for _, r := range of.Rules { // in place of the question that it was made for
+			of.Questions = slices.DeleteFunc(of.Questions, func(q approval.Question) bool { return q.ID == r.ID })
+		}
+		all = append(all, of.Questions...)
+		for _, r := range of.Rules {
+			all = append(all, ruleQuestion(r))
+		}
+	}
+	rules, err := approvals.In(home).List()
+	faults = append(faults, err)
+	for _, r := range rules {
+		all = slices.DeleteFunc(all, func(q approval.Question) bool { return q.ID == r.ID })
+		all = append(all, ruleQuestion(r))
+	}
+	slices.SortFunc(all, approval.Older)
+	return all, errors.Join(faults...)
+}
+
+// ruleQuestion returns a decision for more than one request in the form of a question.
+func ruleQuestion(r approval.Rule) approval.Question {
+	q := approval.Question{ID: r.ID, SessionID: r.Session, State: approval.Denied, Requested: r.Made, For: r.For,
+		Surface: r.Surface, Decided: &r.Made, Request: approval.Request{Subject: r.Subject, Version: r.Version,
+			Method: r.Method, Host: r.Host, Inputs: []approval.Value{}}}
+	if r.Approve {
+		q.State = approval.Approved
+	}
+	return q
+}
+
+// UnknownApprovalError is returned for an id that nothing has which waits, or was decided.
+type UnknownApprovalError struct{ id string }
+
+func (e *UnknownApprovalError) Error() string {
+	return fmt.Sprintf("no approval has the id %.26q", e.id)
+}
+
+// ErrorClass is the class of CONTRACT section 4.
+func (*UnknownApprovalError) ErrorClass() string { return "invalid_request" }
+
+// ErrorReason is the reason of CONTRACT section 4.
+func (*UnknownApprovalError) ErrorReason() string { return "not_found" }
+
+// FindApproval returns one of [AllApprovals] by its id, or by the beginning of it if that is unambiguous.
+func FindApproval(ctx context.Context, home, id string) (approval.Question, error) {
+	all, err := AllApprovals(ctx, home)
+	var found []approval.Question
+	for _, q := range all {
+		if id != "" && strings.HasPrefix(q.ID, strings.ToUpper(id)) {
+			found = append(found, q)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		unknown := hint.New(&UnknownApprovalError{id}, "see what waits with: aileron approval list")
+		return approval.Question{}, errors.Join(unknown, err)
+	}
+	return approval.Question{}, hint.New(fmt.Errorf("the ids of %d approvals begin with %.26q", len(found), id),
+		"see the ids with: aileron approval list")
+}
