@@ -37,6 +37,7 @@ var connectors = map[string]harness.Connector{
 		Secret: modelKey},
 	"anthropic-oauth": {Dir: "../spec/catalog/anthropic-oauth",
 		FQN: "github://alrubinger/aileron-connector-anthropic-oauth", Secret: modelKey},
+	"ask": {Dir: "testdata/connectors/ask", FQN: "github://aileron-tests/aileron-connector-ask", Secret: secret},
 	"openai": {Dir: "../examples/connectors/openai", FQN: "github://alrubinger/aileron-connector-openai",
 		Secret: modelKey},
 	"echo": {Dir: "testdata/connectors/echo", FQN: "github://aileron-tests/aileron-connector-echo", Secret: secret},

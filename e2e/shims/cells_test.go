@@ -150,7 +150,7 @@ func (p *person) tryCell(c cell, image string, user int) string {
 		"<invalid><exit 2><github users.get: aileron: args.username: it is not a string. Nothing was sent.",
 		"\nhint: github users.get --help lists the arguments\n>",
 		"<denied><exit 1><" + unbound, `<denied-json>{"error":{`, `"class":"binding_required"`, "\n<exit 1><" + unbound,
-		"<pending><exit 75><orders place: aileron: orders place asks for an approval. ",
+		"<pending><exit 75><orders place: aileron: orders place waits for the user's approval ",
 		`<stdin>{"title":"of standard input"}<exit 0><>` + "\n",
 	} {
 		if !strings.Contains(r.out, want) {

@@ -98,6 +98,8 @@ func personOf(t testing.TB, engine string) *person {
 	must.Do(t, os.Mkdir(p.project, 0o755))
 	harness.Copy(t, bound, p.home)
 	harness.ShareImages(t, p.home)
+	// No one approves here.
+	must.Do(t, os.WriteFile(filepath.Join(p.home, "config.toml"), []byte("[approval]\nhold = \"1s\"\n"), 0o600))
 	return p
 }
 

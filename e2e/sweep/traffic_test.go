@@ -43,6 +43,7 @@ func (s *session) drive() {
 	s.raw()
 	s.api()
 	s.calls()
+	s.approvals()
 }
 
 // trace is in every path: it must be found, or else the search finds nothing.
