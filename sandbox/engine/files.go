@@ -202,6 +202,43 @@ func (l Layer) find(file string) (info fs.FileInfo, dir string, sure bool) {
 	return nil, "", inside
 }
 
+// maxNames bounds the names of a directory that are read.
+const maxNames = 4096
+
+// names returns the names that the layers have in a directory; nil where those that a container would see are not
+// certain, see [Layer.Lstat].
+func (l Layer) names(dir string) map[string]bool {
+	if dir == "/" || !l.shows(dir) || l.dir != "" {
+		return nil
+	}
+	all := map[string]bool{}
+	for _, layer := range l.lower {
+		info, _, sure := inLayer(layer, dir[1:])
+		if !sure || info != nil && !info.IsDir() {
+			return nil
+		}
+		if info == nil {
+			continue
+		}
+		f, err := os.Open(filepath.Join(layer, dir))
+		if err != nil {
+			return nil
+		}
+		names, err := f.Readdirnames(maxNames)
+		_ = f.Close()
+		if err != nil && err != io.EOF || len(names) == maxNames {
+			return nil
+		}
+		for _, name := range names {
+			if strings.HasPrefix(name, ".wh.") { // it hides others, see removed
+				return nil
+			}
+			all[name] = true
+		}
+	}
+	return all
+}
+
 // inLayer returns what one layer has at a path, nil for nothing, and whether it has the directory of it.
 func inLayer(dir, file string) (info fs.FileInfo, hasParent, sure bool) {
 	// With composefs, the layer's directory holds files by their digests.

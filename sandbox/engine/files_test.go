@@ -158,7 +158,8 @@ func TestALayerIsWrittenAsItsEngineWould(t *testing.T) {
 	base := t.TempDir()
 	at := func(name string) string { return filepath.Join(base, name) }
 	for dir, mode := range map[string]fs.FileMode{"upper/made": 0o700, "a/srv": 0o755, "a/opt/plain": 0o755,
-		"b/etc/ssl": 0o750, "b/var": 0o775 | fs.ModeSetgid, "b/srv/gone/old": 0o755, "b/home": 0o711, "b/place": 0o755} {
+		"b/etc/ssl": 0o750, "b/var": 0o775 | fs.ModeSetgid, "b/srv/gone/old": 0o755, "b/home": 0o711, "b/place": 0o755,
+		"b/etc/ca": 0o755} {
 		must.Do(t, os.MkdirAll(at(dir), 0o755))
 		must.Do(t, os.Chmod(at(dir), mode))
 	}
@@ -196,6 +197,7 @@ func TestALayerIsWrittenAsItsEngineWould(t *testing.T) {
 		"behind a link":             {Path: "/linked/file", Mode: 0o644},
 		"below a mount":             {Path: "/vol/file", Mode: 0o644},
 		"the image has a directory": {Path: "/place", Mode: 0o644},
+		"below one of its own too":  {Path: "/etc/ca", Mode: 0o644},
 		"the layer has a pipe":      {Path: "/made/pipe", Mode: 0o644},
 		"the layer has a directory": {Path: "/made", Mode: 0o644},
 		"below a file":              {Path: "/made/here/file", Mode: 0o644},
@@ -222,6 +224,9 @@ func TestALayerIsWrittenAsItsEngineWould(t *testing.T) {
 		"a user namespace":               func(*Layer) { must.Do(t, os.Chown(at("upper"), 100000, 100000)) },
 		"a directory with attributes":    func(*Layer) { mark("a/opt/plain") },
 		"a layer's root with attributes": func(*Layer) { mark("upper") },
+		"a name that the image hides": func(*Layer) {
+			must.Do(t, os.WriteFile(at("a/opt/plain/.wh.file"), nil, 0o600))
+		},
 	}
 	for why, change := range others {
 		other := layer
@@ -232,6 +237,7 @@ func TestALayerIsWrittenAsItsEngineWould(t *testing.T) {
 		must.Do(t, os.RemoveAll(at("upper/opt")))
 		must.Do(t, os.Chown(at("upper"), 0, 0))
 		_, _ = syscall.Removexattr(at("upper"), "trusted.x"), syscall.Removexattr(at("a/opt/plain"), "trusted.x")
+		_ = os.Remove(at("a/opt/plain/.wh.file"))
 	}
 }
 

@@ -37,8 +37,8 @@ func (l Layer) Write(puts []Put) bool {
 	if err != nil {
 		return false
 	}
-	defer root.Close()
-	w := layerWriter{root: root, lower: Layer{lower: l.lower, covered: l.covered}, dirs: map[string]bool{"/": false}}
+	w := layerWriter{lower: Layer{lower: l.lower, covered: l.covered}, dirs: map[string]*layerDir{"/": {root: root}}}
+	defer w.close()
 	for _, p := range puts {
 		if p.Path == "/" || !l.shows(p.Path) || !w.put(p) {
 			return false
@@ -47,85 +47,128 @@ func (l Layer) Write(puts []Put) bool {
 	return true
 }
 
-// layerWriter writes to a container's layer.
+// layerWriter writes to a container's layer. It has each directory open that it writes to: hundreds of files may be put
+// into one, and a path that is resolved from the top costs a call for each of its parts.
 type layerWriter struct {
-	root  *os.Root        // of the layer
-	lower Layer           // of the image
-	dirs  map[string]bool // directories that the layer has, and whether the image lacks them
+	lower Layer                // of the image
+	dirs  map[string]*layerDir // that the layer has
+}
+
+// layerDir is a directory of the layer.
+type layerDir struct {
+	root  *os.Root
+	lacks bool            // the image has no such directory, and nothing below it
+	names map[string]bool // what the image has in it, read when it is needed; nil after that: it is not certain
+	read  bool
+}
+
+func (w *layerWriter) close() {
+	for _, d := range w.dirs {
+		_ = d.root.Close()
+	}
 }
 
 func (w *layerWriter) put(p Put) bool {
 	if !p.Mode.IsDir() {
 		return w.file(p)
 	}
-	_, ok := w.dir(p.Path)
-	return ok && w.give(p.Path, p.Mode, p.UID, p.GID)
+	d := w.dir(p.Path)
+	return d != nil && give(w.dirs[path.Dir(p.Path)].root, path.Base(p.Path), p.Mode, p.UID, p.GID)
 }
 
 // file writes a regular file.
 func (w *layerWriter) file(p Put) bool {
-	lacks, ok := w.dir(path.Dir(p.Path))
-	if !ok || !p.Mode.IsRegular() {
+	d := w.dir(path.Dir(p.Path))
+	if d == nil || !p.Mode.IsRegular() {
 		return false
 	}
-	name := p.Path[1:]
-	switch info, err := w.root.Lstat(name); {
+	name := path.Base(p.Path)
+	switch info, err := d.root.Lstat(name); {
 	case err == nil && info.Mode().IsRegular():
-		if w.root.Remove(name) != nil {
+		if d.root.Remove(name) != nil {
 			return false
 		}
 	case !errors.Is(err, fs.ErrNotExist):
 		return false
-	case !lacks:
+	case !d.lacks && !w.isAbsent(d, p.Path):
 		if below, _, sure := w.lower.find(p.Path); !sure || below != nil && below.IsDir() {
 			return false
 		}
 	}
-	f, err := w.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return false
 	}
 	_, err = f.Write(p.Data)
-	return errors.Join(err, f.Close()) == nil && w.give(p.Path, p.Mode, p.UID, p.GID)
+	if err == nil {
+		err = f.Chown(p.UID, p.GID)
+	}
+	if err == nil { // after the owner, which takes bits of the mode away
+		err = f.Chmod(permissions(p.Mode))
+	}
+	return errors.Join(err, f.Close()) == nil
 }
 
-// dir makes a directory in the layer, with the mode and the owner that it has in the image. lacks reports whether the
-// image has no such directory, and nothing below it.
-func (w *layerWriter) dir(at string) (lacks, ok bool) {
-	if lacks, known := w.dirs[at]; known {
-		return lacks, true
+// isAbsent reports whether it is certain that the image has nothing at a path in a directory.
+func (w *layerWriter) isAbsent(d *layerDir, at string) bool {
+	if !d.read {
+		d.names, d.read = w.lower.names(path.Dir(at)), true
 	}
-	lacks, ok = w.dir(path.Dir(at))
-	if !ok {
-		return false, false
+	return d.names != nil && !d.names[path.Base(at)]
+}
+
+// dir makes a directory in the layer, with the mode and the owner that it has in the image. It returns nil where the
+// result is not certain.
+func (w *layerWriter) dir(at string) *layerDir {
+	if d := w.dirs[at]; d != nil {
+		return d
 	}
+	parent := w.dir(path.Dir(at))
+	if parent == nil {
+		return nil
+	}
+	d, name := &layerDir{lacks: parent.lacks}, path.Base(at)
 	var below fs.FileInfo
-	if !lacks {
+	if !d.lacks {
 		var dir string
 		var sure bool
 		below, dir, sure = w.lower.find(at)
 		if !sure || below != nil && !plainDirectory(filepath.Join(dir, at), below) {
-			return false, false
+			return nil
 		}
-		lacks = below == nil
+		d.lacks = below == nil
 	}
-	w.dirs[at] = lacks
-	switch info, err := w.root.Lstat(at[1:]); {
-	case err == nil:
-		return lacks, info.IsDir()
-	case !errors.Is(err, fs.ErrNotExist) || w.root.Mkdir(at[1:], 0o700) != nil:
-		return false, false
-	case lacks:
-		return true, w.give(at, 0o755, 0, 0)
+	switch info, err := parent.root.Lstat(name); {
+	case err == nil && !info.IsDir(), err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		mode, uid, gid := fs.FileMode(0o755), 0, 0
+		if below != nil {
+			mode = below.Mode()
+			uid, gid = owner(below)
+		}
+		if parent.root.Mkdir(name, 0o700) != nil || !give(parent.root, name, mode, uid, gid) {
+			return nil
+		}
 	}
-	uid, gid := owner(below)
-	return false, w.give(at, below.Mode(), uid, gid)
+	root, err := parent.root.OpenRoot(name)
+	if err != nil {
+		return nil
+	}
+	d.root = root
+	w.dirs[at] = d
+	return d
 }
 
-// give sets the owner and the mode of what was written, in this order: another owner takes bits of a mode away.
-func (w *layerWriter) give(at string, mode fs.FileMode, uid, gid int) bool {
-	mode &= fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
-	return w.root.Lchown(at[1:], uid, gid) == nil && w.root.Chmod(at[1:], mode) == nil
+// give sets the owner and the mode of what was made in a directory, in this order: another owner takes bits of a mode
+// away.
+func give(in *os.Root, name string, mode fs.FileMode, uid, gid int) bool {
+	return in.Lchown(name, uid, gid) == nil && in.Chmod(name, permissions(mode)) == nil
+}
+
+// permissions returns the bits of a mode that chmod sets.
+func permissions(mode fs.FileMode) fs.FileMode {
+	return mode & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
 }
 
 // plainDirectory reports whether a directory is all that its owner and mode say: it has no attributes that its copy
