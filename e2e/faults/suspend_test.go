@@ -27,7 +27,7 @@ func (r *running) service() (service process) {
 func TestAPodmanServiceThatIsLostInAStartIsNamed(t *testing.T) {
 	ownService(t)
 	for sig, want := range map[syscall.Signal]string{
-		syscall.SIGSTOP: "is stopped (SIGSTOP); kill -CONT ",
+		syscall.SIGSTOP: "is stopped (SIGSTOP)",
 		syscall.SIGKILL: "(signal: killed)",
 	} {
 		t.Run(sig.String(), func(t *testing.T) {

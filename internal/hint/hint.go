@@ -1,7 +1,8 @@
 // Package hint attaches to an error what its reader can do about it.
 //
 // Call [New] where the remedy is known, which is often far below the command
-// that prints the error; the command asks [Of] and prints the hint on its own:
+// that prints the error; the command asks [Of] and prints the hint on its own.
+// An error that is one type, and always has a hint, has a method Hint instead:
 //
 //	return hint.New(fmt.Errorf("open the vault: %w", err), "create one with: aileron vault init")
 //
@@ -24,6 +25,9 @@ type hinted struct {
 	hint string
 }
 
+// Hint returns what its reader can do.
+func (h hinted) Hint() string { return h.hint }
+
 // Unwrap returns the error without its hint.
 func (h hinted) Unwrap() error { return h.error }
 
@@ -40,11 +44,11 @@ func New(err error, format string, args ...any) error {
 // Of returns the hint of err, or "" if it has none. If several errors in the
 // tree of err have one, the outermost wins: it knows more of what was asked.
 func Of(err error) string {
-	var h hinted
+	var h interface{ Hint() string }
 	if !errors.As(err, &h) {
 		return ""
 	}
-	return h.hint
+	return h.Hint()
 }
 
 // Reasons of errors of the system that leave one remedy only.

@@ -37,6 +37,8 @@ func TestOf(t *testing.T) {
 		{"formatted", inner, "create x"},
 		{"wrapped", fmt.Errorf("start: %w", inner), "create x"},
 		{"joined", errors.Join(errors.New("another"), inner), "create x"},
+		{"a type with a hint", fmt.Errorf("start: %w", errOfType{}), "of its type"},
+		{"the outermost wins over a type", hint.New(errOfType{}, "start again"), "start again"},
 		{"the outermost wins", hint.New(fmt.Errorf("start: %w", inner), "start again"), "start again"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -46,6 +48,12 @@ func TestOf(t *testing.T) {
 		})
 	}
 }
+
+// errOfType is a type of errors that has a hint.
+type errOfType struct{}
+
+func (errOfType) Error() string { return "failed" }
+func (errOfType) Hint() string  { return "of its type" }
 
 func TestNewKeepsTheError(t *testing.T) {
 	if err := hint.New(nil, "do something"); err != nil {

@@ -194,14 +194,22 @@ func (s *Session) Sweep(ctx context.Context) {
 	}
 }
 
-// sweep removes one directory whose session does not hold its lock.
+// sweep removes one directory whose session does not hold its lock. It shares
+// that lock, which keeps a session from beginning and is none that Alive sees:
+// to record the end may take a while, in which the session does not run. Sweeps
+// exclude each other by a lock of their own.
 func (s *Session) sweep(ctx context.Context, dir string) {
 	id := filepath.Base(dir)
-	lock, err := lockDir(s.opts.Locks, dir)
+	lock, err := s.opts.Locks.Lock(filepath.Join(dir, "lock"), unix.LOCK_SH|unix.LOCK_NB)
 	if err != nil {
-		return // it has its lock now, or another sweep does
+		return // it has its lock now
 	}
 	defer lock.Close()
+	sweep, err := s.opts.Locks.Lock(filepath.Join(dir, "sweep"), unix.LOCK_EX|unix.LOCK_NB)
+	if err != nil {
+		return // another sweep has it, or had
+	}
+	defer sweep.Close()
 	// Rows first: a sweep that is killed here is made again.
 	if _, err := readDescription(dir); err == nil {
 		if s.closeKilled(ctx, id) != nil {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -101,6 +102,36 @@ func TestASweepRecordsTheEndOfAKilledSession(t *testing.T) {
 		list[0].Reason != "unclean" || list[0].Fields["cause"] != uncleanCause {
 		t.Errorf("the rows are %+v, want one unclean end", list)
 	}
+}
+
+// A session that is swept does not count as running, however long that takes:
+// what belongs to it is removed meanwhile. Another sweep leaves it alone.
+func TestASessionThatIsSweptDoesNotRun(t *testing.T) {
+	o := newOptions(t)
+	killed(t, o.Home, "01KILLED", `{"id":"01KILLED","pid":1}`, time.Hour)
+	locks := 0
+	other := open(t, o)
+	o.Locks.Flock = func(fd, how int) error {
+		err := unix.Flock(fd, how)
+		if name, _ := os.Readlink(fmt.Sprint("/proc/self/fd/", fd)); strings.Contains(name, "/01KILLED/") && err == nil {
+			if locks++; Alive(o.Home, "01KILLED") {
+				t.Errorf("with the lock %s it counts as running", name)
+			}
+			if locks == 2 {
+				other.sweep(t.Context(), filepath.Join(sessionsDir(o.Home), "01KILLED"))
+				checkEvents(t, o.Home)
+			}
+		}
+		return err
+	}
+	open(t, o).Sweep(t.Context())
+	if locks != 2 {
+		t.Errorf("%d locks, want those of the session and of the sweep", locks)
+	}
+	if got := left(t, o.Home); slices.Contains(got, "01KILLED") {
+		t.Errorf("the directories %q are left", got)
+	}
+	checkEvents(t, o.Home, audit.EventSessionEnded)
 }
 
 // A directory may come from before the clock was set back: its session has

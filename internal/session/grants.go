@@ -88,8 +88,12 @@ func (l *loader) chooseFor(c *spec.Connector, all []vault.Binding) (*vault.Bindi
 	return nil, nil //nolint:nilnil // the connector has no binding
 }
 
+// mostUnbound is the number of connectors that have a line each.
+const mostUnbound = 5
+
 // warnUnbound names the connectors whose operations will be refused.
 func (l *loader) warnUnbound(connectors []*spec.Connector, chosen bindings) {
+	var unbound []spec.FQN
 	for _, c := range connectors {
 		b, ok := chosen[c.FQN]
 		if ok && oauth.NeedsLogin(b, time.Now()) {
@@ -97,9 +101,17 @@ func (l *loader) warnUnbound(connectors []*spec.Connector, chosen bindings) {
 				"aileron binding rebind %s", c.FQN, b.Name)
 		}
 		if c.Credential() != nil && !ok {
-			l.s.opts.Infof("aileron: %s has no credential bound, so its operations will be refused; "+
-				"bind one with: aileron binding setup %s", c.FQN, c.FQN)
+			unbound = append(unbound, c.FQN)
 		}
+	}
+	if len(unbound) > mostUnbound {
+		l.s.opts.Infof("aileron: %s, %s and %d other connectors have no credential bound, so their operations will be "+
+			"refused; bind one with: aileron binding setup CONNECTOR", unbound[0], unbound[1], len(unbound)-2)
+		return
+	}
+	for _, fqn := range unbound {
+		l.s.opts.Infof("aileron: %s has no credential bound, so its operations will be refused; "+
+			"bind one with: aileron binding setup %s", fqn, fqn)
 	}
 }
 

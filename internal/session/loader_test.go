@@ -79,9 +79,14 @@ func TestAConnectorWithoutACredentialIsNamed(t *testing.T) {
 	install(t, o.Home)
 	var lines []string
 	o.Infof = func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	open(t, o)
+	s := open(t, o)
 	if len(lines) != 1 || !strings.Contains(lines[0], string(githubFQN)+" has no credential bound") {
 		t.Errorf("the lines are %q", lines)
+	}
+	lines = nil
+	s.loader.warnUnbound(slices.Repeat(s.Connectors(), 200), nil)
+	if len(lines) != 1 || !strings.Contains(lines[0], "and 198 other connectors have no credential bound") {
+		t.Errorf("of 200 connectors, the lines are %q", lines)
 	}
 }
 

@@ -343,11 +343,14 @@ func (w *watchdog) verdict(s signs) *WaitError {
 	e := &WaitError{Engine: w.p.kind, Step: w.step, Waited: now.Sub(s.began)}
 	switch {
 	case !s.stopped.IsZero() && (now.Sub(s.stopped) >= stoppedTime || now.Sub(s.alive) >= silent):
-		e.Why = fmt.Sprintf("its process %d is stopped (SIGSTOP); kill -CONT %d resumes it", w.p.pid, w.p.pid)
+		e.Why = fmt.Sprintf("its process %d is stopped (SIGSTOP)", w.p.pid)
+		e.remedy = fmt.Sprintf("resume it with: kill -CONT %d", w.p.pid)
 	case now.Sub(s.alive) >= silent:
 		e.Why = fmt.Sprintf("for %v there was no sign of life", now.Sub(s.alive).Round(time.Second))
+		e.remedy = "start " + w.p.kind + " again"
 	case w.limit > 0 && now.Sub(s.moved) >= w.limit:
 		e.Why, e.Lives = "[sandbox] engine_timeout allows no more", true
+		e.remedy = "look at what " + w.p.kind + " does, or raise engine_timeout in [sandbox] of config.toml"
 	default:
 		return nil
 	}
@@ -355,6 +358,9 @@ func (w *watchdog) verdict(s signs) *WaitError {
 		e.Last = s.fault.Error()
 	}
 	if w.p.said != nil {
+		if !e.Lives {
+			e.remedy = "run it again" // the service is this run's own
+		}
 		if line := w.p.said(); line != "" {
 			e.Last = line
 		}

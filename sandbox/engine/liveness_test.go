@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // forever is a call that the engine never answers.
@@ -32,26 +33,34 @@ func TestAnEngineIsWaitedForAsLongAsItLives(t *testing.T) {
 		said string
 		min  time.Duration // it is not given up before
 		want string
+		hint string
 	}{
 		{"it answers", answers, Patience{}, "", DefaultLimit, "podman responds, but makes no progress: " +
-			"waited 2m0s for it to make a container, and [sandbox] engine_timeout"},
+			"waited 2m0s for it to make a container, and [sandbox] engine_timeout", "raise engine_timeout in [sandbox]"},
 		{"it answers, and little is allowed", answers, Patience{Limit: 7 * time.Second}, "", 7 * time.Second,
-			"waited 7s for it to make a container"},
+			"waited 7s for it to make a container", "look at what podman does"},
 		{"it does not respond", silent, Patience{}, "", time.Minute, "podman does not respond: " +
-			"waited 1m0s for it to make a container, and for 1m0s there was no sign of life"},
+			"waited 1m0s for it to make a container, and for 1m0s there was no sign of life", "start podman again"},
 		{"it refuses connections", refuses, Patience{}, "", time.Minute,
-			"no sign of life; its last error: connection refused"},
+			"no sign of life; its last error: connection refused", "start podman again"},
 		{"it logged the cause", refuses, Patience{}, "no space left on device", time.Minute,
-			"its last error: no space left on device"},
-		{"it has not opened its socket, and is no process", nil, Patience{}, "", time.Minute, "no sign of life"},
+			"its last error: no space left on device", "run it again"},
+		{"it has not opened its socket, and is no process", nil, Patience{}, "", time.Minute, "no sign of life",
+			"start podman again"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := &liveness{kind: "podman", patience: c.p, ping: c.ping, said: func() string { return c.said }}
+				p := &liveness{kind: "podman", patience: c.p, ping: c.ping}
+				if c.said != "" { // of a service that aileron has started
+					p.said = func() string { return c.said }
+				}
 				began := time.Now()
 				err := p.await(t.Context(), "make a container", forever)
 				if waited := (*WaitError)(nil); !errors.As(err, &waited) || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("await = %v, want a WaitError with %q", err, c.want)
+				}
+				if got := hint.Of(fmt.Errorf("start: %w", err)); !strings.Contains(got, c.hint) {
+					t.Errorf("the hint is %q, want %q", got, c.hint)
 				}
 				if took := time.Since(began); took < c.min {
 					t.Errorf("given up after %v, want at least %v", took, c.min)
@@ -136,8 +145,9 @@ func TestAStoppedProcessIsNamed(t *testing.T) {
 		p := &liveness{kind: "podman", pid: cmd.Process.Pid}
 		err := p.await(t.Context(), "start its service", forever)
 		want := fmt.Sprintf("its process %d is stopped (SIGSTOP)", cmd.Process.Pid)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("await = %v, want %q", err, want)
+		remedy := fmt.Sprintf("kill -CONT %d", cmd.Process.Pid)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(hint.Of(err), remedy) {
+			t.Errorf("await = %v (%s), want %q (%s)", err, hint.Of(err), want, remedy)
 		}
 	})
 }
@@ -285,7 +295,7 @@ func TestAServiceThatDoesNotStartIsExplained(t *testing.T) {
 		{"it ends", "echo 'starting' >&2; echo 'Error: database is broken' >&2; exit 125",
 			"its service ended (exit status 125): Error: database is broken"},
 		{"it is killed, without a word", "kill -KILL $$", "its service ended (signal: killed): it said nothing"},
-		{"it is stopped", "echo 'Error: half a word' >&2; kill -STOP $$", "is stopped (SIGSTOP); kill -CONT"},
+		{"it is stopped", "echo 'Error: half a word' >&2; kill -STOP $$", "is stopped (SIGSTOP)"},
 		{"it is stopped, and said why", "echo 'Error: half a word' >&2; kill -STOP $$", "its last error: Error: half a word"},
 		{"it never listens", "exec sleep 600", "podman responds, but makes no progress: waited"},
 	} {

@@ -63,11 +63,16 @@ type WaitError struct {
 	Why    string // why it was given up
 	Last   string // the last error of the engine; "" for none
 	Lives  bool   // the engine responds, and exceeded Patience.Limit
+
+	remedy string
 }
 
 // ErrorClass and ErrorReason are for --json.
 func (*WaitError) ErrorClass() string  { return "unavailable" }
 func (*WaitError) ErrorReason() string { return "engine_not_responding" }
+
+// Hint returns what can be done about the engine, see [hint.Of].
+func (e *WaitError) Hint() string { return e.remedy }
 
 // Is reports that a WaitError is an ErrEngine.
 func (*WaitError) Is(target error) bool { return target == ErrEngine }
