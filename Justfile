@@ -57,9 +57,13 @@ mutants *flags: prepare-tests
     scripts/mutants {{ flags }}
 
 # what runs once a night and not in CI: also mutants that the last runs here have not tried, and twenty generated ones
-nightly: whole clock placements kills renewals starts prepare-tests
+nightly: whole clock placements kills renewals starts base-image prepare-tests
     scripts/mutants rest
     scripts/mutants generate
+
+# builds the base image of sandboxes for an architecture and starts it, emulated where it is not the machine's
+base-image arch="arm64":
+    scripts/base-image {{ quote(arch) }}
 
 # sets the clock of a running session by a day, ahead and back, and puts it to sleep
 clock:
