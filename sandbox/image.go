@@ -38,6 +38,7 @@ type Image struct {
 	Dockerfile []byte
 	Base       *Image // made first; its name is the build argument BASE
 	Help       string // the hint of the error of a build that fails; "" is none
+	Lacks      string // the agent that has to be added to it; "" is none
 	// Build is what it is built of besides, for one of [BuiltImage].
 	Build Build
 	// tier is that of an image that a devcontainer composes; "" is base, or byo without a recipe.
@@ -103,9 +104,13 @@ func ToolboxImage() Image {
 	return ownImage("toolbox", &base, toolboxRecipe)
 }
 
-// AgentImage is an agent's image on top of the toolbox.
+// AgentImage is an agent's image on top of the toolbox. Without a recipe it is the toolbox, which lacks the agent.
 func AgentImage(agent string, recipe []byte) Image {
 	base := ToolboxImage()
+	if recipe == nil {
+		base.Lacks = agent
+		return base
+	}
 	return ownImage("agent-"+agent, &base, recipe)
 }
 

@@ -242,7 +242,7 @@ func TestSetupRefusesBadInputAndMakesNothing(t *testing.T) {
 		args func(o owner) []string
 	}{
 		"no terminal": {"there is no terminal", func(owner) []string { return []string{"setup", "claude"} }},
-		"no agent": {"takes an agent: claude, codex, opencode, pi",
+		"no agent": {"takes an agent: claude, codex, goose, opencode, pi",
 			func(owner) []string { return []string{"setup", "--yes"} }},
 		"unknown agent": {`there is no agent "vim"`, func(owner) []string { return []string{"setup", "vim", "--yes"} }},
 		"two agents":    {"takes one agent", func(owner) []string { return []string{"setup", "claude", "codex"} }},

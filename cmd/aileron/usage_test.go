@@ -45,7 +45,8 @@ func TestAUsageErrorNamesWhatIsRight(t *testing.T) {
 		{"sandbox run --sandbox-build=foo -- true", `--sandbox-build is "foo"; it must be auto, always or never`},
 		{"launch opencode --sandbox=foo", `--sandbox is "foo"; it must be auto, podman, docker or off`},
 		{"launch opencode --sandbox-proxy=foo", `--sandbox-proxy is "foo"; it must be auto, on or off`},
-		{"launch emacs", "known: claude, codex, opencode, pi; hint: for any other command use: aileron sandbox run -- CMD"},
+		{"launch emacs", "known: " +
+			"claude, codex, goose, opencode, pi; hint: for any other command use: aileron sandbox run -- CMD"},
 		{"launch --unattended --sandbox=off claude", "--unattended is for a sealed sandbox"},
 		{"launch --unattended --sandbox-proxy=off claude", "--unattended is for a sealed sandbox"},
 		{"sandbox run --unattended -- true", "--unattended is for agents that aileron knows"},

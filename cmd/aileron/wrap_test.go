@@ -63,7 +63,7 @@ func TestAnErrorFitsItsTerminal(t *testing.T) {
 		&home.Dir{})
 	code := Main(t.Context(), []string{"--home", t.TempDir(), "launch", "claud"}, a)
 	_ = terminal.Close()
-	const want = `aileron: there is no agent "claud"; known: claude, codex, opencode, pi hint: did you mean claude?`
+	const want = `aileron: there is no agent "claud"; known: claude, codex, goose, opencode, pi hint: did you mean claude?`
 	got := <-seen
 	for line := range strings.Lines(got) {
 		if console.DisplayWidth(strings.TrimRight(line, "\r\n")) > 40 {

@@ -30,7 +30,9 @@ func chains() []chain {
 	tools := []Image{Toolbox()}
 	var agentImages []Image
 	for _, name := range agents.Names() {
-		agentImages = append(agentImages, Agent(name))
+		if agent, _ := agents.Find(name); agent.Recipe != nil {
+			agentImages = append(agentImages, Agent(name))
+		}
 	}
 	agentImages = append(agentImages, Golang())
 	return []chain{

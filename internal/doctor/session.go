@@ -222,6 +222,9 @@ func (d *Doctor) checkEngine(ctx context.Context, e *sandbox.Engine) {
 	var built []string
 	for _, agent := range agents.Names() {
 		a, _ := agents.Find(agent)
+		if a.Recipe == nil {
+			continue
+		}
 		if _, err := e.Image(ctx, sandbox.AgentImage(a.Name, a.Recipe).Ref); err == nil {
 			built = append(built, agent)
 		}

@@ -52,7 +52,7 @@ func SwitchOn(agent *agents.Agent, args []string, infof func(format string, args
 	}
 	maps.Copy(agent.Env, agent.Unattended.Env)
 	infof("aileron: unattended: %s uses its tools without asking (%s); --unattended=false lets it ask", agent.Name,
-		agent.Unattended.Arg)
+		agent.Unattended)
 	return with, true
 }
 

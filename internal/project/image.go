@@ -76,6 +76,11 @@ func (a *Asker) imageOf(opts *Sandbox, own sandbox.Image, packages []string) (
 	if path, data, err = o.Read(dir); err != nil {
 		return own, "", nil, err
 	}
+	if own.Lacks != "" && data == nil {
+		return own, "", nil, hint.New(fmt.Errorf("make an image for %s: aileron has no recipe of it, because it knows no "+
+			"hash of its releases", own.Lacks), "docs/agents.md has the lines of an %s that fetches and verifies a release; "+
+			"or name an image that has it: --image NAME", Dockerfile)
+	}
 	image, err = sandbox.CustomImage(own, slices.Concat(packages, o.Packages), data)
 	return image, path, data, err
 }

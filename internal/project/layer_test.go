@@ -7,6 +7,7 @@ import (
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 )
 
@@ -81,5 +82,31 @@ func TestALayerNeedsConsent(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "a person must agree") {
 			t.Errorf("%s has the same consent: %v", what, err)
 		}
+	}
+}
+
+// An agent without a recipe needs an image of the user's own: the toolbox is not built for it.
+func TestAnAgentWithoutARecipeNeedsAnImage(t *testing.T) {
+	goose, _ := agents.Find("goose")
+	dir, a := t.TempDir(), asker(t, t.Output())
+	own := sandbox.AgentImage(goose.Name, goose.Recipe)
+	of := func(s Sandbox) (sandbox.Image, error) {
+		s.Dir, s.Custom.Yes = dir, true
+		return a.ImageOf(&s, own, nil)
+	}
+	_, err := of(Sandbox{})
+	if err == nil || !strings.Contains(err.Error(), "make an image for goose: aileron has no recipe of it") ||
+		!strings.Contains(hint.Of(err), "lines of an aileron.Dockerfile") {
+		t.Errorf("without one: %v\n%s", err, hint.Of(err))
+	}
+	if img, err := of(Sandbox{Image: "mine"}); err != nil || img.Ref != "mine" {
+		t.Errorf("--image: %v, %v", img.Ref, err)
+	}
+	withFiles(t, dir, map[string]string{Dockerfile: "ARG BASE\nFROM ${BASE}\nRUN true\n"})
+	if img, err := of(Sandbox{}); err != nil || img.Base == nil || img.Base.Ref != sandbox.ToolboxImage().Ref {
+		t.Errorf("%s: %+v, %v", Dockerfile, img, err)
+	}
+	if _, err := of(Sandbox{Custom: Custom{Dockerfile: "off"}}); err == nil {
+		t.Error("--dockerfile=off: the toolbox is used for it")
 	}
 }

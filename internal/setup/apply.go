@@ -113,6 +113,11 @@ func (s *setup) makeImage(ctx context.Context) (string, error) {
 	if s.options.Engine == "off" || s.noImage {
 		return "", nil
 	}
+	if s.agent.Recipe == nil {
+		s.u.Infof("aileron: there is no recipe for an image of %[1]s: docs/agents.md has the lines of an aileron.Dockerfile "+
+			"that installs it, or name an image that has it: aileron launch --image NAME %[1]s", s.agent.Name)
+		return "", nil
+	}
 	e, err := s.options.FindEngine(ctx, s.options.Engine)
 	if err != nil {
 		return "", err

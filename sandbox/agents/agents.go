@@ -7,7 +7,7 @@
 // that is not described here runs the same way with aileron sandbox run -- CMD.
 //
 // An agent NAME is three files: NAME.go with its [Agent], NAME.Dockerfile with
-// the recipe of its image, and its line in agents.go.
+// the recipe of its image, and its line in agents.go. One without a recipe runs in an image of the user's alone.
 package agents
 
 import (
@@ -55,7 +55,8 @@ type Agent struct {
 	// ARG BASE and ends FROM ${BASE}, changing neither the base's user nor
 	// its entry point, and copies no context. The build argument EXTRA_CA
 	// may hold roots, as PEM, of a network that inspects TLS: they are trusted
-	// while the image is built, and are not part of it.
+	// while the image is built, and are not part of it. Nil: there is none, and
+	// the user brings the agent.
 	Recipe []byte
 
 	// Layer is how the agent is put on an image that is not aileron's own.
@@ -71,7 +72,7 @@ type Agent struct {
 	Connectors []string
 }
 
-// Switch is an argument of an agent, with variables that it needs beside it.
+// Switch is an argument of an agent, with variables that it needs beside it, or such variables alone.
 type Switch struct {
 	Arg string
 	Env map[string]string
@@ -79,6 +80,19 @@ type Switch struct {
 	// Behind are subcommands that take Arg behind their name. Where there are any, no other subcommand takes it. Without
 	// them Arg precedes all arguments, and every subcommand takes it.
 	Behind []string
+}
+
+// String returns the switch as a shell takes it.
+func (s Switch) String() string {
+	if s.Arg != "" {
+		return s.Arg
+	}
+	var all []string
+	for name, value := range s.Env {
+		all = append(all, name+"="+value)
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
 }
 
 // In returns the arguments with the switch among them. It reports false for a subcommand that does not take it.
@@ -89,7 +103,7 @@ func (s Switch) In(args []string) (with []string, ok bool) {
 			return args, false
 		}
 	}
-	if slices.Contains(args, s.Arg) { // the user's own
+	if s.Arg == "" || slices.Contains(args, s.Arg) { // the user's own
 		return args, true
 	}
 	return slices.Insert(slices.Clone(args), at, s.Arg), true
@@ -116,7 +130,7 @@ func (a Agent) Start(stateDir string) string {
 
 // all returns every agent.
 func all() []Agent {
-	return []Agent{claude(), codex(), opencode(), pi()}
+	return []Agent{claude(), codex(), goose(), opencode(), pi()}
 }
 
 // Find returns the agent with that name. Each call returns a new value, which the

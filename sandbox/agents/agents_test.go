@@ -26,8 +26,8 @@ func TestEveryAgentIsComplete(t *testing.T) {
 		if len(a.Commands) == 0 || len(a.Connectors) == 0 {
 			t.Errorf("%s: Commands = %q, Connectors = %q, want both", name, a.Commands, a.Connectors)
 		}
-		if a.NeverAsks == (a.Unattended.Arg != "") {
-			t.Errorf("%s: NeverAsks is %v, and its switch %q: want one of them", name, a.NeverAsks, a.Unattended.Arg)
+		if a.NeverAsks == (a.Unattended.String() != "") {
+			t.Errorf("%s: NeverAsks is %v, and its switch %q: want one of them", name, a.NeverAsks, a.Unattended)
 		}
 		for k := range a.Env {
 			if strings.Contains(k, "KEY") || strings.Contains(k, "TOKEN") || strings.Contains(k, "SECRET") {
@@ -49,6 +49,7 @@ func TestTheUnattendedSwitchStandsWhereItIsTaken(t *testing.T) {
 		{"opencode", "--continue", "--auto --continue"},
 		{"opencode", "run hello", "run --auto hello"},
 		{"opencode", "serve", ""},
+		{"goose", "run -t hello", "run -t hello"},
 	} {
 		a, _ := agents.Find(c.agent)
 		args := strings.Fields(c.args)
@@ -64,6 +65,9 @@ func TestTheUnattendedSwitchStandsWhereItIsTaken(t *testing.T) {
 func TestRecipesKeepTheBase(t *testing.T) {
 	for _, name := range agents.Names() {
 		a, _ := agents.Find(name)
+		if a.Recipe == nil {
+			continue
+		}
 		var instructions []string
 		for line := range bytes.Lines(bytes.ReplaceAll(a.Recipe, []byte("\\\n"), nil)) {
 			if s := strings.TrimSpace(string(line)); s != "" && s[0] != '#' {
@@ -102,6 +106,9 @@ func TestRecipesKeepTheBase(t *testing.T) {
 func TestALayerRunsNothingOfTheImage(t *testing.T) {
 	for _, name := range agents.Names() {
 		a, _ := agents.Find(name)
+		if a.Recipe == nil && a.Layer.Recipe() == nil {
+			continue
+		}
 		recipe := string(a.Layer.Recipe())
 		own, over, ok := strings.Cut(recipe, "FROM ${BASE}\n")
 		if !ok || !strings.HasPrefix(own, "ARG BASE\nARG AGENT\nFROM ${AGENT} AS agent\n") {
@@ -143,7 +150,8 @@ func TestEveryRecipeHasItsAgent(t *testing.T) {
 			t.Errorf("%s is not the recipe of an agent %s: add it to agents.go", file, name)
 		}
 	}
-	if len(recipes) != len(agents.Names()) {
+	// No hash of a release of Goose's is known.
+	if len(recipes) != len(agents.Names())-1 {
 		t.Errorf("%d recipes for the agents %q", len(recipes), agents.Names())
 	}
 }

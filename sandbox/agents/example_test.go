@@ -20,5 +20,5 @@ func ExampleFind() {
 
 func ExampleNames() {
 	fmt.Println(agents.Names())
-	// Output: [claude codex opencode pi]
+	// Output: [claude codex goose opencode pi]
 }

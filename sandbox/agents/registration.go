@@ -3,14 +3,16 @@ package agents
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 )
 
 // Registration is how an agent that runs on this host is told of an MCP server: by arguments or a variable, so that no
-// file of the user's is changed and none has to be restored. "{program}" in a value stands for the server's program, a
-// string of JSON, which one of TOML is too. The server is "{program} mcp", is called aileron, and gets the environment
-// of the agent. The zero value: there is no way but a file, which stays the user's.
+// file of the user's is changed and none has to be restored. In a value "{program}" stands for the server's program as
+// a string of JSON, which one of TOML is too, and "{words}" for it as a word of a command line. The server is called
+// aileron, is "{program} mcp", and gets the environment of the agent. The zero value: there is no way but a file, which
+// stays the user's.
 type Registration struct {
 	// Args precede the user's arguments.
 	Args []string
@@ -29,7 +31,9 @@ type Registration struct {
 // are of a subcommand that has none, or the variable has a value that is no object of JSON.
 func (r Registration) Register(program string, args []string, now func(string) string) (
 	with []string, env string, ok bool) {
-	fill := func(s string) string { return strings.ReplaceAll(s, "{program}", quote(program)) }
+	fill := func(s string) string {
+		return strings.NewReplacer("{program}", quote(program), "{words}", word(program)).Replace(s)
+	}
 	if r.Variable != "" {
 		config, ok := merge(now(r.Variable), fill(r.Config))
 		return args, r.Variable + "=" + config, ok
@@ -48,6 +52,17 @@ func (r Registration) Register(program string, args []string, now func(string) s
 		with = slices.Insert(with, at+i, fill(a))
 	}
 	return with, "", len(r.Args) > 0
+}
+
+// plain is a word that needs no quotes, whatever splits the line.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_./+-]+$`)
+
+// word returns a word of a command line. Quotes are for programs that know them: others take a plain word alone.
+func word(s string) string {
+	if plain.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // quote returns a string of JSON.

@@ -62,6 +62,26 @@ func TestAnAgentIsToldOfAServer(t *testing.T) {
 	}
 }
 
+// Goose splits the value as a shell does, and earlier versions at spaces alone.
+func TestGooseIsToldOfAServer(t *testing.T) {
+	goose, _ := agents.Find("goose")
+	for _, c := range []struct{ program, args, want string }{
+		{"/usr/local/bin/aileron", "", "session --with-extension /usr/local/bin/aileron mcp"},
+		{"/usr/local/bin/aileron", "run -t hello", "run --with-extension /usr/local/bin/aileron mcp -t hello"},
+		{"/opt/my it's/aileron", "session --resume",
+			`session --with-extension '/opt/my it'\''s/aileron' mcp --resume`},
+		{"/usr/local/bin/aileron", "configure", ""},
+	} {
+		with, env, ok := goose.MCP.Register(c.program, strings.Fields(c.args), none)
+		if got := strings.Join(with, " "); ok != (c.want != "") || ok && got != c.want || env != "" {
+			t.Errorf("goose %s: %q, %q, %v; want %q", c.args, got, env, ok, c.want)
+		}
+	}
+	if with, _, _ := goose.MCP.Register("/a", []string{"run"}, none); len(with) != 3 || with[2] != "/a mcp" {
+		t.Errorf("the command is %q, and not one argument", with)
+	}
+}
+
 // What the user has set stays, and what cannot be read is left alone.
 func TestAVariableOfTheUsersIsMerged(t *testing.T) {
 	r := agents.Registration{Variable: "V", Config: `{"mcp":{"aileron":{"command":[{program}]}}}`}
