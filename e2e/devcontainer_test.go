@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,6 +87,37 @@ func TestADevcontainerIsWhatTheSandboxHas(t *testing.T) {
 			r = u.inDevcontainer("wc -l </kept/x", "--sandbox-build=never")
 			if r.code != 0 || strings.TrimSpace(r.out) != "1" {
 				t.Errorf("again: exit %d, %q\n%s", r.code, r.out, r.err)
+			}
+			if left := u.leftovers(); left != "" {
+				t.Errorf("left: %s", left)
+			}
+		})
+	}
+}
+
+// A volume is the user's from the first start on, at a place that the image lacks too, whoever the user is; one that is
+// asked for as read-only is that.
+func TestAVolumeOfADevcontainerIsTheUsers(t *testing.T) {
+	for _, engine := range []string{"podman", "docker"} {
+		t.Run(engine, func(t *testing.T) {
+			u := composing(t, engine)
+			u.write(".devcontainer/devcontainer.json", image(`{"image": "BASE", "mounts": [
+				"source=kept,target=/kept,type=volume", "target=/once/more,type=volume", "target=/var/tmp,type=volume",
+				"source=still,target=/still,type=volume,readonly",
+				"source=modules,target=${containerWorkspaceFolder}/part/modules,type=volume"]}`))
+			must.Do(t, os.Mkdir(filepath.Join(u.project, "part"), 0o755))
+			for _, owner := range []int{4321, 0, 4322} {
+				must.Do(t, filepath.WalkDir(u.project, func(name string, _ fs.DirEntry, err error) error {
+					return errors.Join(err, os.Lchown(name, owner, owner))
+				}))
+				for _, flags := range [][]string{{"--trust-project"}, {"--read-only"}} {
+					r := u.inDevcontainer("set -e; id -u; for d in /kept /once/more part/modules; do rm -f $d/x; "+
+						"echo x >$d/x; stat -c %u $d; done; echo x >/var/tmp/x; if touch /still/x 2>&1; then echo WRITTEN; fi", flags...)
+					want := strings.Repeat(fmt.Sprintln(owner), 4) + "touch: cannot touch '/still/x': Read-only file system\n"
+					if r.code != 0 || r.out != want {
+						t.Errorf("as %d, %q: exit %d, %q, want %q\n%s", owner, flags, r.code, r.out, want, r.err)
+					}
+				}
 			}
 			if left := u.leftovers(); left != "" {
 				t.Errorf("left: %s", left)

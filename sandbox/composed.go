@@ -80,6 +80,7 @@ func (e *Engine) mountComposed(ctx context.Context, b box, config *engine.Config
 				return fmt.Errorf("keep the volume %s: %w", v.Name, err)
 			}
 		}
+		delete(config.Tmpfs, v.Target) // of a read-only root
 		config.Mounts = append(config.Mounts, m)
 	}
 	for _, at := range c.Tmpfs {
@@ -87,6 +88,63 @@ func (e *Engine) mountComposed(ctx context.Context, b box, config *engine.Config
 			config.Tmpfs = map[string]string{}
 		}
 		config.Tmpfs[at] = "exec,mode=1777"
+	}
+	return nil
+}
+
+// ownVolumes makes the user of a created container the owner of the volumes of its composition, but for those that are
+// read-only: Docker makes root the owner of one at a place that the image lacks, and the command cannot change that.
+//
+// What lies in a volume, and in the project, is the command's, so a place below may be a link. The owner is changed in
+// another container, which never starts, and has the volumes where nothing else can be.
+func (e *Engine) ownVolumes(ctx context.Context, b box, made *createdBox) error {
+	volumes := slices.DeleteFunc(slices.Clone(b.composed().Volumes), func(v Volume) bool { return v.ReadOnly })
+	if len(volumes) == 0 {
+		return nil
+	}
+	// Without root, its own user is the sandbox's.
+	if host, err := e.Host(ctx); err != nil || host.Rootless {
+		return err
+	}
+	uid, gid, err := e.idsOf(ctx, b.Image, made.user)
+	if err != nil {
+		return fmt.Errorf("make the volumes the user's: %w", err)
+	}
+	names, err := e.VolumesOf(ctx, made.id)
+	if err != nil {
+		return err
+	}
+	var wrong []Volume
+	var owners []engine.Owner
+	for _, v := range volumes {
+		if names[v.Target] == "" {
+			return fmt.Errorf("make the volume at %s the user's: %s does not name it", v.Target, e.Kind())
+		}
+		is, known := e.OwnerOf(ctx, made.id, v.Target, names[v.Target])
+		if !known {
+			is = engine.Owner{UID: -1, Mode: 0o755}
+		}
+		if is.UID != uid {
+			wrong, owners = append(wrong, v), append(owners, engine.Owner{UID: uid, GID: gid, Mode: is.Mode})
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	place := func(i int) string { return "/aileron-volume-" + strconv.Itoa(i) }
+	config := scratch(b.Image)
+	for i, v := range wrong {
+		config.Mounts = append(config.Mounts, engine.Mount{Volume: names[v.Target], Target: place(i)})
+	}
+	id, err := e.CreateScratch(ctx, config)
+	if err != nil {
+		return fmt.Errorf("make the volumes the user's: %w", err)
+	}
+	defer func() { _ = e.Remove(context.WithoutCancel(ctx), id) }()
+	for i, v := range wrong {
+		if err := e.SetOwner(ctx, id, place(i), owners[i]); err != nil {
+			return fmt.Errorf("make the volume at %s the user's: %w", v.Target, copyError{err})
+		}
 	}
 	return nil
 }

@@ -134,6 +134,9 @@ func (e *Engine) own(ctx context.Context, b box, made *createdBox) error {
 			return err
 		}
 	}
+	if err := e.ownVolumes(ctx, b, made); err != nil {
+		return err
+	}
 	switch {
 	case !made.ownHome:
 		return nil

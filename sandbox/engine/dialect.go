@@ -32,6 +32,8 @@ type dialect interface {
 	// ownedTmpfs returns the options of a tmpfs that belongs to a user, and
 	// whether the engine has such options.
 	ownedTmpfs(uid, gid int) (options string, ok bool)
+	// copiesOwners reports whether an archive of a container's files has their owners.
+	copiesOwners() bool
 	// sizesCreated reports whether a terminal can be resized before its
 	// container has been started.
 	sizesCreated() bool

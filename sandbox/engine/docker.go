@@ -56,6 +56,8 @@ func (docker) ownedTmpfs(uid, gid int) (string, bool) {
 	return fmt.Sprintf("exec,mode=0755,uid=%d,gid=%d", uid, gid), true
 }
 
+func (docker) copiesOwners() bool { return true }
+
 func (docker) sizesCreated() bool { return false }
 
 func (docker) exit(ctx context.Context, e *Engine, c *Container) (Exit, error) {
