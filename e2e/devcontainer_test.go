@@ -95,7 +95,7 @@ func TestADevcontainerIsWhatTheSandboxHas(t *testing.T) {
 	}
 }
 
-// A volume is the user's from the first start on, at a place that the image lacks too, whoever the user is; one that is
+// A volume is the user's from the first start on, at a place that the image lacks too, for any user; one that is
 // asked for as read-only is that.
 func TestAVolumeOfADevcontainerIsTheUsers(t *testing.T) {
 	for _, engine := range []string{"podman", "docker"} {
@@ -122,6 +122,39 @@ func TestAVolumeOfADevcontainerIsTheUsers(t *testing.T) {
 			if left := u.leftovers(); left != "" {
 				t.Errorf("left: %s", left)
 			}
+		})
+	}
+}
+
+// What a build gets may stay in the image, and leave with its commands: a secret is refused before it begins, whichever
+// command builds.
+func TestNoBuildOfADevcontainerGetsASecret(t *testing.T) {
+	for _, engine := range []string{"podman", "docker"} {
+		t.Run(engine, func(t *testing.T) {
+			harness.PodmanIsEnough(t, engine)
+			u := composing(t, engine)
+			u.write(".devcontainer/devcontainer.json", `{"build": {"dockerfile": "D", "args": {"T": "x${localEnv:STOLEN}"}}}`)
+			u.write(".devcontainer/D", image("FROM BASE\nARG T\nRUN echo \"the build has $T\"\n"))
+			before := composedImages(t, engine)
+			for _, args := range [][]string{{"run"}, {"build"}, {"check", "--agent=sh"}} {
+				args = append([]string{"sandbox", args[0], "--sandbox=" + engine, "--dir", u.project, "--trust-project"},
+					args[1:]...)
+				if args[1] == "run" {
+					args = append(args, "--", "true")
+				}
+				cmd := u.command(args...)
+				cmd.Env = append(cmd.Env, "STOLEN="+secret)
+				r := finish(t, cmd)
+				if r.code != 1 || strings.Contains(r.err, "the build has") || strings.Contains(r.err+r.out, secret) {
+					t.Errorf("%s: exit %d\n%s", args, r.code, r.err)
+				}
+				contains(t, args[1], r.err+r.out, "holds the secret of the binding")
+			}
+			if after := composedImages(t, engine); !slices.Equal(after, before) {
+				t.Errorf("there are the images %q, and were %q", after, before)
+			}
+			// What holds no secret is built without the vault.
+			u.must("sandbox", "build", "--sandbox="+engine, "--dir", u.project, "--trust-project")
 		})
 	}
 }

@@ -56,6 +56,8 @@ type Build struct {
 	Args    map[string]string
 	Target  string
 	Digest  string // of these and of the Dockerfile
+	// Before is called before the image, or its base, is built, and its error ends that. Nil is nothing.
+	Before func(ctx context.Context) error
 }
 
 // The tiers of images, as AILERON_SANDBOX_TIER has them.
@@ -155,6 +157,11 @@ func (e *Engine) EnsureImage(ctx context.Context, img Image, policy string, prog
 	case policy == "never":
 		return img, fmt.Errorf("find the image %s: it is not built yet, and --sandbox-build=never forbids building it",
 			img.Ref)
+	}
+	if img.Build.Before != nil {
+		if err := img.Build.Before(ctx); err != nil {
+			return img, err
+		}
 	}
 	args := maps.Clone(img.Build.Args)
 	if args == nil {

@@ -259,6 +259,7 @@ var arrows = []arrow{
 	{"internal/launch", "sandbox/gateway", "the other end of the published ports"},
 	{"internal/launch", "shims", "renders the list of tools"},
 	{"internal/launch", "spec", "the files of a connector have names"},
+	{"internal/launch", "vault", "searches what a build gets for bound secrets"},
 	{"internal/launch", "vault/keeper", "hides the directory of the vault's key from sandboxes"},
 	{"internal/mcpserver", "internal/launch", "a session of the server's own"},
 	{"internal/mcpserver", "proxy/api", "the list of a session's operations, as its API has it"},

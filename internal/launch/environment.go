@@ -2,6 +2,7 @@ package launch
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/sandbox"
 )
@@ -55,9 +57,28 @@ func sessionVariables() []string {
 // checkVariables refuses a variable of the user's that has a bound secret in its value: the sandbox must never have
 // one. The error names the variable and the binding, and no byte of the value.
 func (b *sandboxed) checkVariables() error {
-	for _, pair := range slices.Concat(b.Variables, b.Searched) {
+	return CheckSecrets(slices.Concat(b.Variables, b.Searched), b.session.HoldsSecret)
+}
+
+// beforeBuild refuses what went into the image that is about to be built, as checkVariables does: the session opens
+// when there is an image.
+func (b *sandboxed) beforeBuild(ctx context.Context) error {
+	if len(b.Searched) == 0 || b.Vault == nil {
+		return nil
+	}
+	v, err := b.Vault(ctx)
+	if err != nil || v == nil {
+		return err
+	}
+	return CheckSecrets(b.Searched, func(text string) (string, error) { return session.HoldsSecret(v, text) })
+}
+
+// CheckSecrets returns an error for the first of variables, K=V, whose value holds the secret of a binding, by its
+// name.
+func CheckSecrets(variables []string, holds func(text string) (binding string, err error)) error {
+	for _, pair := range variables {
 		name, value, _ := strings.Cut(pair, "=")
-		binding, err := b.session.HoldsSecret(value)
+		binding, err := holds(value)
 		if err != nil {
 			return fmt.Errorf("compare the variable %s with the bound secrets: %w", name, err)
 		}

@@ -40,6 +40,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/vault"
 )
 
 // Launcher runs commands behind sessions. All fields are required but those that say otherwise.
@@ -50,6 +51,10 @@ type Launcher struct {
 
 	// Open opens the session of a command. Its session ends when stop is requested.
 	Open func(ctx context.Context, agent, mode string, stop *session.StopRequest) (*session.Session, error)
+
+	// Vault returns the vault of Home, unlocked if the session is going to need it, and else nil. It is called before an
+	// image is built of what a project names. Nil is that none is searched.
+	Vault func(ctx context.Context) (*vault.Vault, error)
 
 	// The command's streams, which it gets unchanged.
 	Stdin          io.Reader

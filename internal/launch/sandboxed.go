@@ -257,6 +257,7 @@ func (b *sandboxed) spec() sandbox.Spec {
 		Alive: func(id string) bool { return session.Alive(b.Home, id) },
 		Log:   b.Log,
 	}
+	s.Image.Build.Before = b.beforeBuild
 	if b.Keep {
 		s.State = sandbox.State{Home: b.Home, Project: b.dir, Program: b.Agent}
 	}

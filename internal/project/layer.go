@@ -5,13 +5,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
+	"github.com/ALRubinger/aileron/sandbox/devcontainer"
 )
 
 // MakeImage makes the image of a sandbox for a command without a session, as a launch of that agent does: on the image
@@ -19,6 +22,7 @@ import (
 func (a *Asker) MakeImage(ctx context.Context, e *sandbox.Engine, s *Sandbox, image sandbox.Image, agent,
 	policy string) (sandbox.Image, error) {
 	progress := a.NewBuildProgress()
+	image.Build.Before = func(ctx context.Context) error { return a.checkArguments(ctx, s.Devcontainer.Plan) }
 	image, err := e.EnsureImage(ctx, image, policy, progress)
 	if err != nil {
 		return image, err
@@ -29,6 +33,33 @@ func (a *Asker) MakeImage(ctx context.Context, e *sandbox.Engine, s *Sandbox, im
 		return image, nil
 	}
 	return e.EnsureLayer(ctx, image, *l, policy, progress)
+}
+
+// checkArguments refuses a build whose arguments hold the secret of a binding, by a variable of this host. The vault is
+// unlocked only if there are such arguments, and bindings.
+func (a *Asker) checkArguments(ctx context.Context, p *devcontainer.Plan) error {
+	if p == nil || p.Build == nil || a.Unlock == nil {
+		return nil
+	}
+	var named []string
+	for _, arg := range p.Build.Args {
+		if slices.ContainsFunc(p.Local, func(v devcontainer.Variable) bool {
+			return v.Value != "" && strings.Contains(arg.Value, v.Value)
+		}) {
+			named = append(named, arg.Name+"="+arg.Value)
+		}
+	}
+	v, err := a.VaultOf()
+	if err != nil || len(named) == 0 {
+		return err
+	}
+	if bound, err := v.Bindings(); !v.Initialised() || err == nil && len(bound) == 0 {
+		return nil
+	}
+	if v, err = a.Unlock(ctx); err != nil {
+		return err
+	}
+	return launch.CheckSecrets(named, func(text string) (string, error) { return session.HoldsSecret(v, text) })
 }
 
 // layerOf returns what puts an agent on the image of the devcontainer in force, after a person has agreed to it. It is

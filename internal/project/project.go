@@ -58,6 +58,8 @@ func (u *Use) Asked() (all []string) {
 type Asker struct {
 	*console.Console
 	*home.Dir
+	// Unlock returns the vault, unlocked. It is called before an image is built, without a session, of what may be secret.
+	Unlock func(ctx context.Context) (*vault.Vault, error)
 	// Initialized reports whether another process has run the initializeCommand of the project's devcontainer for this
 	// one.
 	Initialized bool

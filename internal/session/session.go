@@ -328,15 +328,20 @@ func (s *Session) Placeholders() []string {
 // the forms in which responses are searched for it; "" if there is none. The
 // bindings of a vault that this process has not unlocked cannot be compared.
 func (s *Session) HoldsSecret(text string) (binding string, err error) {
-	all, err := s.vault.Bindings()
-	if errors.Is(err, vault.ErrNotInitialised) || !s.vault.Unlocked() {
+	return HoldsSecret(s.vault, text)
+}
+
+// HoldsSecret is [Session.HoldsSecret] before there is a session, with an unlocked vault.
+func HoldsSecret(v *vault.Vault, text string) (binding string, err error) {
+	all, err := v.Bindings()
+	if errors.Is(err, vault.ErrNotInitialised) || !v.Unlocked() {
 		return "", nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the bindings: %w", err)
 	}
 	for _, b := range all {
-		cred, err := s.vault.Credential(b.Name)
+		cred, err := v.Credential(b.Name)
 		if errors.Is(err, vault.ErrNotBound) {
 			continue // revoked just now
 		}

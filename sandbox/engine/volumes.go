@@ -112,7 +112,7 @@ func (e *Engine) OwnerOf(ctx context.Context, id, at, name string) (Owner, bool)
 	if err != nil {
 		return Owner{}, false
 	}
-	defer r.Close() // the rest of it is not read
+	defer func() { _ = r.Close() }() // the rest of it is not read
 	header, err := tar.NewReader(r).Next()
 	if err != nil || header.Typeflag != tar.TypeDir {
 		return Owner{}, false
@@ -120,9 +120,9 @@ func (e *Engine) OwnerOf(ctx context.Context, id, at, name string) (Owner, bool)
 	return Owner{header.Uid, header.Gid, header.Mode & 0o7777}, true
 }
 
-// SetOwner sets the owner of the root of a volume, which a container that does not run has at dir, in its root directory.
-// Docker changes it as an entry of the directory above, and Podman as the directory itself. Of these, what an engine
-// does not take for the volume has no effect on it.
+// SetOwner sets the owner of the root of a volume, which a container that does not run has at dir, in its root
+// directory. Docker changes it as an entry of the directory above, and Podman as the directory itself. Of these, what
+// an engine does not take for the volume has no effect on it.
 func (e *Engine) SetOwner(ctx context.Context, id, dir string, to Owner) error {
 	for _, entry := range []struct{ in, name string }{{path.Dir(dir), path.Base(dir)}, {dir, "."}} {
 		var archive bytes.Buffer

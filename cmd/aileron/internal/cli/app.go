@@ -18,6 +18,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/project"
 	"github.com/ALRubinger/aileron/internal/protect"
 	"github.com/ALRubinger/aileron/internal/unlock"
+	"github.com/ALRubinger/aileron/vault"
 )
 
 // App is what all commands share: the three streams, the home, the environment and the global flags. Commands never use
@@ -45,6 +46,7 @@ func New(c *console.Console, d *home.Dir) *App {
 	a := &App{Console: c, Dir: d, Recorder: changes.Recorder{Dir: d}, Asker: project.Asker{Console: c, Dir: d},
 		Unlocker: unlock.Unlocker{Console: c, Dir: d, Recorder: changes.Recorder{Dir: d}},
 		LogLevel: "warn"}
+	a.Unlock = func(ctx context.Context) (*vault.Vault, error) { return a.OpenVault(ctx, "") }
 	c.Environ, d.Warn, d.Logger = d.Environ, c.Infof, a.Logger
 	return a
 }

@@ -43,6 +43,10 @@ func Launcher(a *cli.App, opts *cli.SessionOptions) (*launch.Launcher, error) {
 		Open: func(ctx context.Context, agent, mode string, stop *session.StopRequest) (*session.Session, error) {
 			return openSession(ctx, a, opts, conf, session.Options{Home: home, Agent: agent, Mode: mode, Stop: stop})
 		},
+		Vault: func(ctx context.Context) (*vault.Vault, error) {
+			err := unlockBound(ctx, a, opts)
+			return opts.Opened, err
+		},
 		Stdin: a.Stdin, Stdout: a.Child.Stdout, Stderr: a.Child.Stderr, Terminal: a.ChildTerminal(),
 		Detached: terminal,
 		Environ:  protect.WithoutSecrets(os.Environ()),
