@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -291,8 +292,13 @@ func TestAClientThatReadsNothingKeepsNoServer(t *testing.T) {
 				must.Do(t, err)
 			}
 			end(cancel, func() { _ = toServer.Close() })
-			if err := <-served; err != nil {
-				t.Errorf("Serve = %v", err)
+			select {
+			case err := <-served:
+				if err != nil {
+					t.Errorf("Serve = %v", err)
+				}
+			case <-time.After(must.Patience(time.Minute)):
+				t.Fatal("it still serves")
 			}
 		})
 	}

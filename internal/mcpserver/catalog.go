@@ -130,7 +130,7 @@ func (s *Server) callNamed(ctx context.Context, raw []byte) *mcp.CallToolResult 
 		return failed(textOf(err))
 	}
 	for _, op := range list.Operations {
-		if op.Callable {
+		if op.Callable && op.FullName() == args.Operation {
 			return s.call(ctx, op, args.Arguments)
 		}
 	}
