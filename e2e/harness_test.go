@@ -40,6 +40,8 @@ var connectors = map[string]harness.Connector{
 	"ask": {Dir: "testdata/connectors/ask", FQN: "github://aileron-tests/aileron-connector-ask", Secret: secret},
 	"openai": {Dir: "../examples/connectors/openai", FQN: "github://alrubinger/aileron-connector-openai",
 		Secret: modelKey},
+	"everything": {Dir: "testdata/connectors/everything", FQN: "github://aileron-tests/aileron-connector-everything",
+		Secret: secret},
 	"echo": {Dir: "testdata/connectors/echo", FQN: "github://aileron-tests/aileron-connector-echo", Secret: secret},
 }
 

@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/ALRubinger/aileron/internal/hostport"
@@ -119,11 +120,12 @@ func (q Question) judge(out Decision) Decision {
 // denyUndeclared denies a request that its operation, nil for passthrough, does
 // not allow.
 func (q Question) denyUndeclared(op *spec.Operation) *Denial {
+	if op != nil && !op.JudgesBody() { // then the body decides which operation it is
+		if d := q.denyUnapproved(op); d != nil {
+			return d
+		}
+	}
 	switch {
-	case op != nil && op.Approval == "required" && !q.Approvals:
-		d := ReasonApproval.Deny("%s %s asks for an approval", op.Tool, op.Name)
-		d.advice = &advice{false, "There is no way to approve here, so do not retry."}
-		return d
 	case q.Upgrade && op != nil && op.Injection != nil && op.Upgrade != "websocket":
 		return ReasonUpgrade.Deny("%s %s does not declare an upgrade", op.Tool, op.Name)
 	case q.Upgrade && q.Body:
@@ -134,8 +136,31 @@ func (q Question) denyUndeclared(op *spec.Operation) *Denial {
 	return nil
 }
 
+// denyUnapproved denies a request whose operation requires an approval, where no person can be asked for one.
+func (q Question) denyUnapproved(op *spec.Operation) *Denial {
+	if op.Approval != "required" || q.Approvals {
+		return nil
+	}
+	d := ReasonApproval.Deny("%s %s asks for an approval", op.Tool, op.Name)
+	d.advice = &advice{false, "There is no way to approve here, so do not retry."}
+	return d
+}
+
 func hasNoBody(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodDelete
+}
+
+// Named makes d the decision about a call that names op: where the body decides which of several operations a request
+// is, it must be that one.
+func (d *Decision) Named(index *spec.Index, op *spec.Operation) {
+	if d.Verdict == Allow && slices.Contains(d.Match.Others, op) {
+		if m, no := index.MatchOperation(op, d.Target); no == nil {
+			d.Match = m
+		}
+	}
+	if d.Match.Operation == op {
+		d.Match.Others = nil
+	}
 }
 
 // isOpen reports whether the host of t may get a target that two servers might read differently.

@@ -39,6 +39,7 @@ type Exchange struct {
 	redactions modify.Redactions
 	fields     *fieldReader      // declared fields of the response; nil: none
 	grpc       bool              // the request is one of gRPC
+	judged     *budget.Hold      // of a body that was read to be judged; nil: none was
 	entered    bool              // counted among the exchanges under way
 	intended   bool              // its intent is committed
 	capture    *capture.Exchange // nil: there is no capture
@@ -140,7 +141,9 @@ func (x *Exchange) Decided(d Decision) {
 	}
 	x.row.Event = audit.EventProxyRejected
 	x.names(d.Match.Operation)
-	x.pathFields()
+	if !d.Match.Operation.JudgesBody() { // see become
+		x.pathFields()
+	}
 }
 
 // Calls puts into the row that the request calls op by its name, and that no request is made of the call. op is nil if
@@ -196,10 +199,8 @@ func (x *Exchange) admit() *Denial {
 	if x.decision.Verdict != Allow && x.decision.Verdict != Passthrough {
 		return x.decision.Denial
 	}
-	if op := x.match.Operation; op != nil {
-		if reason := x.grants.Unreadable[op.Connector.FQN]; reason != "" {
-			return reason.Deny("the connector %s could not be read", op.Connector.FQN)
-		}
+	if d := x.denyUnreadable(); d != nil {
+		return d
 	}
 	if x.asksForUpgrade() {
 		if d := x.admitUpgrade(); d != nil {
@@ -207,6 +208,16 @@ func (x *Exchange) admit() *Denial {
 		}
 	}
 	return x.enter()
+}
+
+// denyUnreadable denies an operation of a connector that could not be read again.
+func (x *Exchange) denyUnreadable() *Denial {
+	if op := x.match.Operation; op != nil {
+		if reason := x.grants.Unreadable[op.Connector.FQN]; reason != "" {
+			return reason.Deny("the connector %s could not be read", op.Connector.FQN)
+		}
+	}
+	return nil
 }
 
 // enter counts the exchange as under way, unless the plane drains or stays full.
@@ -230,6 +241,7 @@ func (x *Exchange) leave() {
 		x.hold.Release()
 		x.hold = nil
 	}
+	x.judged.Release()
 	if x.entered {
 		x.entered = false
 		x.p.inflight.leave()

@@ -14,7 +14,7 @@
 //	err = front.New(plane).Serve(ctx, listener, front.Listener{Sealed: true})
 //
 // Open [Plane.Do] first, which reads as the steps of an exchange; then
-// decide.go, steps.go and outcome.go.
+// decide.go, judge.go, steps.go and outcome.go.
 //
 // [Decide] returns the decision about a request, and [Plane.Do] carries it out,
 // for a request in a tunnel and one in absolute form, whether it is allowed or
@@ -205,6 +205,9 @@ func (p *Plane) Drain(ctx context.Context) {
 // steps. A denial has been recorded when it is returned.
 func (p *Plane) Do(x *Exchange) (*http.Response, *Denial) {
 	if d := x.admit(); d != nil {
+		return nil, x.Reject(d)
+	}
+	if d := x.judgeBody(); d != nil {
 		return nil, x.Reject(d)
 	}
 	if d := x.awaitApproval(); d != nil {

@@ -42,6 +42,10 @@ const (
 	ReasonBody      Reason = "body_not_declared"
 	ReasonArguments Reason = "arguments_invalid"
 
+	// What is denied by a request's body.
+	ReasonContent     Reason = "content_not_allowed"
+	ReasonUndecidable Reason = "body_undecidable"
+
 	// What a client may not do, or did not do in time.
 	ReasonToken        Reason = "token_missing_or_wrong"
 	ReasonCrossSite    Reason = "cross_site"
@@ -138,6 +142,10 @@ type meaning struct {
 const (
 	hintGranted = "Do not retry: use one of the granted operations. " +
 		"If the task needs it, ask the user to install a connector that allows it."
+	hintContent = "Do not retry: use what is granted. " +
+		"If the task needs it, ask the user to install a connector that allows it."
+	hintJudged = "Send the body as JSON in UTF-8 with each key once, with Content-Type: application/json and without " +
+		"a Content-Encoding, so that it can be judged as the host will read it."
 	hintForm    = "Send a well-formed request."
 	hintOwner   = "Only the owner of the session may do this, on its control socket."
 	hintSession = "GET /v1/session returns what this session offers."
@@ -180,6 +188,8 @@ var meanings = map[Reason]meaning{
 		"Do not retry. The user installs what actions pin with: aileron sync"},
 	ReasonPinChanged: {hashMismatch, 409, false,
 		"Do not retry. The user finds what is wrong with: aileron action show %s"},
+	ReasonContent:     {capabilityDenied, 403, false, hintContent},
+	ReasonUndecidable: {capabilityDenied, 403, false, hintJudged},
 	ReasonArguments: {invalidRequest, 400, false,
 		"Nothing was sent. Correct the call: the operation's inputs are what its connector declares."},
 

@@ -28,16 +28,20 @@ type carried struct {
 // boundary sends it to the endpoint, and returns the status and the body of the response.
 func (w *world) boundary(c carried) (int, string) {
 	w.t.Helper()
+	return w.post(requestsPath, must.Get(c.encode("github://acme/calls", "calls"))(w.t))
+}
+
+// encode returns the request as the endpoint takes it.
+func (c carried) encode(fqn, tool string) (string, error) {
 	fields := map[string][]string{}
 	for _, f := range c.fields {
 		name, value, _ := strings.Cut(f, ": ")
 		fields[name] = append(fields[name], value)
 	}
-	text, err := json.Marshal(map[string]any{"connector_fqn": "github://acme/calls", "tool": "calls",
+	text, err := json.Marshal(map[string]any{"connector_fqn": fqn, "tool": tool,
 		"operation": c.operation, "method": c.method, "upstream_url": c.url, "headers": fields,
 		"body_base64": base64.StdEncoding.EncodeToString([]byte(c.body))})
-	must.Do(w.t, err)
-	return w.post(requestsPath, string(text))
+	return string(text), err
 }
 
 func (w *world) post(path, body string) (int, string) {

@@ -109,6 +109,8 @@ func onWireOnly(op *spec.Operation) string {
 		return "it names no path"
 	case op.Upgrade != "":
 		return "it is a " + op.Upgrade
+	case op.MCP != nil:
+		return "it is a server of MCP"
 	}
 	return ""
 }

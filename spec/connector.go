@@ -98,6 +98,7 @@ type Operation struct {
 	Ranges            bool
 	Packed            bool           // a credentialed response may be an archive or compressed data
 	Headers           []FieldPattern // accepted in addition to the registered fields; the connector's first
+	MCP               *MCP           // nil: the body is not judged as a message of MCP
 }
 
 // String returns "fqn tool operation", for people.

@@ -183,7 +183,8 @@ func ReservedAuditFields() []string { return slices.Clone(reservedAuditFields) }
 
 var reservedAuditFields = strings.Fields(`
 	request_id clock spilled redirected renewed dropped_headers dropped_headers_omitted packed body_fields
-	action action_version surface step boundary approval_id upstream_status intent_id intent_seq sent not_known`)
+	action action_version surface step boundary approval_id upstream_status intent_id intent_seq sent not_known
+	mcp_method mcp_tool`)
 
 // credentialWords are parts of the names of fields and subprotocols whose value
 // authenticates a user or a client.

@@ -173,7 +173,7 @@ type branch struct {
 }
 
 // slots holds the operations of one template by method, "*" for any. Those with a
-// credential come first.
+// credential come first, and of equal ones those that judge bodies.
 type slots map[string][]*Operation
 
 func (s *slots) add(op *Operation) {
@@ -182,14 +182,22 @@ func (s *slots) add(op *Operation) {
 	}
 	method := cmp.Or(op.Method, "*")
 	list := (*s)[method]
-	at := len(list)
-	if op.Injection != nil {
-		at = slices.IndexFunc(list, func(o *Operation) bool { return o.Injection == nil })
-		if at < 0 {
-			at = len(list)
-		}
+	at := slices.IndexFunc(list, func(o *Operation) bool { return o.rank() > op.rank() })
+	if at < 0 {
+		at = len(list)
 	}
 	(*s)[method] = slices.Insert(list, at, op)
+}
+
+// rank orders operations of one template and method.
+func (o *Operation) rank() (rank int) {
+	if o.Injection == nil {
+		rank = 2
+	}
+	if !o.JudgesBody() {
+		rank++
+	}
+	return rank
 }
 
 // forMethod returns the operations for a method: its own, else those for any.
@@ -218,8 +226,8 @@ func (t *tree) add(op *Operation) {
 	if op.Injection != nil {
 		t.credentialed[op.Connector.FQN] = true
 	}
-	t.reads = t.reads || !op.AnyPath() || op.QueryDeclaredOnly || len(op.Inputs) > 0 || len(op.Audit) > 0 ||
-		op.Approval != "" && op.Approval != "none"
+	t.reads = t.reads || !op.AnyPath() || op.JudgesBody() || op.QueryDeclaredOnly || len(op.Inputs) > 0 ||
+		len(op.Audit) > 0 || op.Approval != "" && op.Approval != "none"
 	b := &t.root
 	if op.Path.IsZero() {
 		b.all.add(op)

@@ -72,6 +72,8 @@ func (op *Operation) Callable() error {
 		return errors.New("the operation names no single method; send its request with an HTTP client")
 	case op.Path.IsZero():
 		return errors.New("the operation names no path; send its request with an HTTP client")
+	case op.MCP != nil:
+		return errors.New("the operation is a server of MCP; use a client of MCP with its URL")
 	}
 	return nil
 }

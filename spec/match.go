@@ -20,10 +20,13 @@ type Target struct {
 // Param is a template variable and its escaped value.
 type Param struct{ Name, Value string }
 
-// Match is the decision to allow a request, with the operation that it is.
+// Match is the decision to allow a request, with the operation that it is. Where that judges bodies, the body decides.
 type Match struct {
 	Operation *Operation
 	Params    []Param
+	// Others are the operations that the request may be instead, in their order, if its body is none of Operation's:
+	// see [Operation.JudgesBody]. Whether they match, [Index.MatchOperation] decides.
+	Others []*Operation
 }
 
 // Param returns the escaped value of a template variable.
@@ -102,7 +105,8 @@ func (ix *Index) denySlashed(trees [2]*tree, op *Operation, t Target) *NoMatch {
 		return nil
 	}
 	other, no := ix.decide(ops, plain)
-	if no == nil && other.Operation.Approval != op.Approval {
+	if no == nil && other.Operation != op &&
+		(other.Operation.Approval != op.Approval || other.Operation.JudgesBody()) {
 		return ix.noOperation(t)
 	}
 	return no
@@ -112,9 +116,12 @@ func (ix *Index) denySlashed(trees [2]*tree, op *Operation, t Target) *NoMatch {
 // why it is not the first one.
 func (ix *Index) decide(ops []*Operation, t Target) (Match, *NoMatch) {
 	var refused *NoMatch
-	for _, op := range ops {
+	for i, op := range ops {
 		m, no := ix.MatchOperation(op, t)
 		if no == nil {
+			if op.JudgesBody() {
+				m.Others = ops[i+1:]
+			}
 			return m, nil
 		}
 		if refused == nil {

@@ -56,6 +56,7 @@ func (c *Connector) read(v any, d *diagnostics) {
 	c.readTools(top)
 	c.shareHeaders(top)
 	c.checkOneKind(top)
+	c.checkAllJudge(top)
 }
 
 // checkOneKind records the first operation whose credential is of a second kind.
@@ -120,7 +121,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op := &Operation{Connector: c, Approval: "none"}
 	n, ok := tool.diags.open(v, path, "name", "summary", "description", "method", "path", "hosts", "idempotency",
 		"response_timeout", "approval", "credential", "inputs", "audit", "query", "upgrade", "ranges", "packed",
-		"wildcard_credential", "headers", "escaped_slash")
+		"wildcard_credential", "headers", "escaped_slash", "mcp")
 	if !ok {
 		return op
 	}
@@ -149,6 +150,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	if !op.QueryDeclaredOnly && slices.ContainsFunc(op.limited, inQuery) {
 		n.diags.add(n.at("query"), "it is \"any\", and an input declares its values: they need \"declared\"")
 	}
+	op.readMCP(n)
 	op.readAudit(n)
 	op.readCredential(n)
 	op.readHeaders(n)

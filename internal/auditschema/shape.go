@@ -107,6 +107,8 @@ func exchange(more object) object {
 		"redirected":              trueOnly("The client ignored the proxy, and the gateway redirected it."),
 		"dropped_headers":         list(text(""), "The names of request fields that were not sent."),
 		"dropped_headers_omitted": atLeast(1, "How many names dropped_headers leaves out."),
+		"mcp_method":              text("The method of a message of MCP that was judged; response: it is one."),
+		"mcp_tool":                text("The tool that such a message calls."),
 		"packed":                  text("The kind of packed data in the response, which was searched as bytes."),
 		"body_fields":             oneOf("Declared fields of the response could not be read.", "unread"),
 		"action":                  text("The action that made the call."),

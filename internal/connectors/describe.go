@@ -64,8 +64,17 @@ type operationJSON struct {
 	// EscapedSlash has the variables of the path whose value may have one.
 	EscapedSlash []string `json:"escaped_slash,omitempty"`
 
+	// MCP is which tools of a server of MCP it allows; null: it is none.
+	MCP *mcpJSON `json:"mcp,omitempty"`
+
 	// Values are what inputs are limited to, by their names.
 	Values map[string][]string `json:"values,omitempty"`
+}
+
+// mcpJSON is what an operation allows of a server of MCP, beside what begins, ends and lists.
+type mcpJSON struct {
+	Tools   []string `json:"tools"`
+	Methods []string `json:"methods"`
 }
 
 // DescribeSigned is [DescribeConnector] with who published the connector.
@@ -112,6 +121,9 @@ func DescribeOperation(op *spec.Operation) operationJSON {
 		if len(in.Values) > 0 {
 			j.Values[in.Name] = in.Values
 		}
+	}
+	if m := op.MCP; m != nil {
+		j.MCP = &mcpJSON{append([]string{}, m.Tools...), append([]string{}, m.Methods...)}
 	}
 	if in := op.Injection; in != nil {
 		j.Credential = &CredentialJSON{Kind: string(in.Kind), Scope: in.Scope, In: in.In, Name: in.Name, Format: in.Format,
@@ -240,6 +252,10 @@ func Traits(op *spec.Operation) string {
 		if len(in.Values) > 0 {
 			list = append(list, limits(in))
 		}
+	}
+	if m := op.MCP; m != nil {
+		list = append(list, few("tools of MCP: ", m.Tools), few("methods of MCP: ", m.Methods))
+		list = slices.DeleteFunc(list, func(s string) bool { return s == "" })
 	}
 	if in := op.Injection; in != nil && in.Username != "" {
 		list = append(list, fmt.Sprintf("%s in %s %s, with the user name %s", in.Kind, in.In, in.Name, in.Username))

@@ -13,9 +13,15 @@ import (
 const fewValues = 5
 
 // limits returns what an input may be, in a few words.
-func limits(in spec.Input) string {
-	text := in.Name + "=" + strings.Join(in.Values[:min(len(in.Values), fewValues)], "|")
-	if more := len(in.Values) - fewValues; more > 0 {
+func limits(in spec.Input) string { return few(in.Name+"=", in.Values) }
+
+// few returns the first values of a list behind a word, or "" if there is none.
+func few(word string, values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	text := word + strings.Join(values[:min(len(values), fewValues)], "|")
+	if more := len(values) - fewValues; more > 0 {
 		text += fmt.Sprintf("|… (%d more, below)", more)
 	}
 	return text
@@ -26,7 +32,12 @@ func printLimits(out io.Writer, c *spec.Connector) {
 	var printed []string
 	for _, t := range c.Tools {
 		for _, op := range t.Operations {
-			for _, in := range op.Inputs {
+			inputs := op.Inputs
+			if m := op.MCP; m != nil {
+				inputs = append(slices.Clip(inputs), spec.Input{Name: "a tool of " + op.Name, Values: m.Tools},
+					spec.Input{Name: "a method of " + op.Name, Values: m.Methods})
+			}
+			for _, in := range inputs {
 				text := in.Name + " is one of " + strings.Join(in.Values, ", ")
 				if len(in.Values) <= fewValues || slices.Contains(printed, text) {
 					continue

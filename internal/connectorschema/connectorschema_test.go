@@ -92,6 +92,8 @@ const whole = `{"schema_version": "aileron.connector.v1",
      "in": "path", "escaped_slash": true, "values": ["*.git"]}],
    "audit": [{"name": "id", "source": "path.id", "redact": true, "description": "d"},
     {"name": "n", "source": "response.body.a.0"}]},
+  {"name": "m", "method": "POST", "path": "/mcp", "hosts": ["t.example"],
+   "mcp": {"tools": ["search_*", "get"], "methods": ["prompts/get"]}},
   {"name": "c", "method": "*", "path": "/", "hosts": ["t.example"], "credential": "api_key"}]}]}`
 
 const wholeManifest = `{"connector": {"name": "hub://a/b", "version": "1.0.0", "provenance_hash": ""},
@@ -159,7 +161,9 @@ var inexpressible = []string{
 	`tools[0].operations[0].headers[0] = "GIT_TOKEN"`,
 	`tools[0].operations[0].credential = "bearer"`, // a second kind
 	`tools[0].operations[0].credential.kind = "bearer"`,
-	`tools[0].operations[1].credential = "bearer"`,
+	`tools[0].operations[2].credential = "bearer"`,
+	`tools[0].operations[1].method`, // which mcp needs
+	`tools[0].operations[1].path`,
 	`tools[0].operations[0].wildcard_credential`, // what a host with *. needs
 	`tools[0].operations[0].path`,                // without the variables that others name
 	`tools[0].operations[0].inputs[0].name`,      // an input of the path that is no variable of it

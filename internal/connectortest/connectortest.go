@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/ALRubinger/aileron/spec"
@@ -113,7 +114,7 @@ func (t *trial) run(ctx context.Context) {
 	target := t.call.Target
 	t.result.Method, t.result.URL = target.Method, address(target)
 	m, no := t.index.Match(target)
-	if (no != nil || m.Operation != t.op) && t.opts.Args == nil && strings.HasSuffix(t.op.Path.String(), "...}") {
+	if (no != nil || !t.reaches(m)) && t.opts.Args == nil && strings.HasSuffix(t.op.Path.String(), "...}") {
 		// Where an operation with one segment takes precedence, a rest of several is this one's.
 		t.deep = true
 		if t.call, err = t.request(); err != nil {
@@ -128,18 +129,26 @@ func (t *trial) run(ctx context.Context) {
 	case no != nil:
 		t.problem("its own request is denied: %v", no)
 		return
-	case m.Operation != t.op:
+	case !t.reaches(m):
 		t.problem("it is never reached with these values: %s %s is the operation %s %s, which takes precedence",
 			target.Method, target.Path, m.Operation.Tool, m.Operation.Name)
 		return
 	}
 	t.op.Approval = "none"
+	for _, other := range m.Others {
+		other.Approval = "none" // which may be what the body is instead
+	}
 	response, err := t.send(ctx, t.op, t.call, t.responseBody())
 	if err != nil {
 		t.problem("the request failed: %v", err)
 		return
 	}
 	t.check(response)
+}
+
+// reaches reports whether a match may lead to the operation: where bodies are judged, it depends on the body.
+func (t *trial) reaches(m spec.Match) bool {
+	return m.Operation == t.op || slices.Contains(m.Others, t.op)
 }
 
 // remarks notes what is no fault, and worth a thought before a release.
@@ -207,6 +216,9 @@ func (t *trial) check(got response) {
 	seen := got.seen
 	if seen.Method != t.call.Target.Method {
 		t.problem("the method %s arrived as %s", t.call.Target.Method, seen.Method)
+	}
+	if op := got.row.Operation; t.op.JudgesBody() && op != t.op.Name {
+		t.problem("its message is one of the operation %s, which takes precedence", op)
 	}
 	if want := string(t.call.Body); want != seen.body {
 		t.problem("the body %q arrived as %q", want, seen.body)

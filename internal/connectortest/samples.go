@@ -85,7 +85,7 @@ func (t *trial) onlyForClients() bool {
 	for _, h := range t.op.Hosts {
 		wild = wild && h.Wildcard
 	}
-	return wild || t.op.Method == "" || t.op.Method == "*" || t.op.Path.IsZero()
+	return wild || t.op.MCP != nil || t.op.Method == "" || t.op.Method == "*" || t.op.Path.IsZero()
 }
 
 // clientRequest returns a request of an operation that HTTP clients make.
@@ -110,7 +110,20 @@ func (t *trial) clientRequest() spec.Call {
 			target.Path = strings.NewReplacer("{"+name+"}", value, "{"+name+"...}", value).Replace(target.Path)
 		}
 	}
-	return spec.Call{Target: target}
+	return spec.Call{Target: target, Body: t.message()}
+}
+
+// message returns the body of an operation of MCP: a call of its first tool, or its first method. Others have none.
+func (t *trial) message() []byte {
+	m := t.op.MCP
+	switch {
+	case m == nil:
+		return nil
+	case len(m.Tools) == 0:
+		return []byte(`{"jsonrpc":"2.0","id":1,"method":"` + m.Methods[0] + `"}`)
+	}
+	tool := strings.Replace(m.Tools[0], "*", "sample", 1)
+	return []byte(`{"jsonrpc":"2.0","id":1,"method":"` + spec.CallTool + `","params":{"name":"` + tool + `"}}`)
 }
 
 // hostOf returns a host that the pattern covers.

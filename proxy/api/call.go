@@ -158,6 +158,7 @@ func (c *operationCall) do(in spec.Invocation) (*proxy.Exchange, *http.Response,
 // that was named: an argument that makes it another's is no way to that.
 func (c *operationCall) decide(x *proxy.Exchange, op *spec.Operation, t spec.Target) proxy.Decision {
 	d := c.judge(x, t)
+	d.Named(c.grants.Index, op)
 	other := d.Match.Operation
 	allowed := d.Verdict == proxy.Allow
 	if other != nil && other != op || allowed && other == nil || !allowed && d.Denial == nil {

@@ -30,6 +30,8 @@ var acceptedFields = []fieldGroup{
 	{what: "trace context", names: []string{"traceparent", "tracestate"}},
 	{what: "client", names: []string{"User-Agent", "Date", "Sec-CH-UA", "Sec-CH-UA-Mobile", "Sec-CH-UA-Platform",
 		"Sec-Fetch-Dest", "Sec-Fetch-Mode", "Sec-Fetch-Site", "Sec-Fetch-User"}},
+	{what: "MCP", when: KeepAccepted.isMCP, names: []string{"Mcp-Session-Id", "MCP-Protocol-Version", "Mcp-Method",
+		"Mcp-Name"}},
 	{what: "gRPC", when: KeepAccepted.isGRPC, names: []string{"grpc-timeout", "grpc-encoding", "grpc-accept-encoding",
 		"grpc-previous-rpc-attempts"}},
 }
@@ -59,6 +61,7 @@ type KeepAccepted struct {
 
 func (m KeepAccepted) takesRanges() bool { return m.Operation.Ranges }
 func (m KeepAccepted) isGRPC() bool      { return m.GRPC }
+func (m KeepAccepted) isMCP() bool       { return m.Operation.MCP != nil }
 
 // ModifyRequest implements martian.RequestModifier.
 func (m KeepAccepted) ModifyRequest(r *http.Request) error {

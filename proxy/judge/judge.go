@@ -1,0 +1,75 @@
+// Package judge reads what a request's body asks for, for operations that decide by it:
+//
+//	content, err := judge.Read(op, request.Header, body)
+//	if err != nil {
+//		return err // it cannot be decided, so it is denied
+//	}
+//	if !content.AllowedBy(op) {
+//		return fmt.Errorf("%s is not allowed", content)
+//	}
+//
+// It does not know the server's parser: what two parsers might read differently is an [Undecidable], and never
+// repaired. It changes nothing, and waits for nothing: the caller bounds the body by [MaxBody], and sends the bytes
+// that it had judged.
+//
+// mcp.go reads messages of the Model Context Protocol, and json.go the keys of an object.
+package judge
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// MaxBody bounds a body that is judged, in bytes.
+const MaxBody = 256 << 10
+
+// Content is what a body asks for.
+type Content interface {
+	// AllowedBy reports whether an operation allows all of it. One that judges bodies of another kind does not.
+	AllowedBy(op *spec.Operation) bool
+	// Fields are those of the exchange's audit rows.
+	Fields() map[string]any
+	// Requested is the content in the words of [spec.Operation.BodyGrants].
+	Requested() string
+	// String is the content for people, in one line of plain characters.
+	String() string
+}
+
+// Undecidable is the error for a body of which it cannot be said what a server would make of it. It has no value of the
+// body.
+type Undecidable struct{ why string }
+
+func (e *Undecidable) Error() string { return e.why }
+
+func undecidable(format string, args ...any) error { return &Undecidable{fmt.Sprintf(format, args...)} }
+
+// Read reads the body of a request that may be op, which judges bodies. Its error is an [Undecidable].
+func Read(op *spec.Operation, header http.Header, body []byte) (Content, error) {
+	if err := checkType(header); err != nil {
+		return nil, err
+	}
+	return readMCP(header, body)
+}
+
+// checkType checks that a body is JSON in UTF-8, as it is.
+func checkType(header http.Header) error {
+	if len(header["Content-Encoding"]) > 0 {
+		return undecidable("it has a Content-Encoding")
+	}
+	types := header["Content-Type"]
+	if len(types) != 1 {
+		return undecidable("it has no Content-Type of its own: it must be application/json")
+	}
+	media, parameters, _ := strings.Cut(types[0], ";")
+	charset := strings.ToLower(strings.ReplaceAll(parameters, " ", ""))
+	switch {
+	case !strings.EqualFold(strings.TrimSpace(media), "application/json"):
+		return undecidable("its Content-Type is not application/json")
+	case charset != "" && charset != "charset=utf-8" && charset != `charset="utf-8"`:
+		return undecidable("its Content-Type has a parameter other than charset=utf-8")
+	}
+	return nil
+}

@@ -1,0 +1,254 @@
+package proxy
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/proxy/judge"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+const judgedManifest = `
+[connector]
+name = "github://acme/judged"
+version = "1.0.0"
+[capabilities.network]
+hosts = ["api.good.example"]
+[capabilities.credential]
+kind = "bearer"
+[provides]
+intents = ["test"]
+`
+
+const judgedSpec = `{"schema_version":"aileron.connector.v1",
+"connector":{"fqn":"github://acme/judged","version":"1.0.0"},
+"tools":[{"name":"judged","operations":[
+ {"name":"mcp","method":"POST","path":"/mcp","hosts":["api.good.example"],"credential":"bearer",
+   "mcp":{"tools":["search_*"]}},
+ {"name":"mcp.writes","method":"POST","path":"/mcp","hosts":["api.good.example"],"credential":"bearer",
+   "mcp":{"tools":["create_issue"]}},
+ {"name":"mcp.asked","method":"POST","path":"/mcp","hosts":["api.good.example"],"credential":"bearer",
+   "mcp":{"tools":["delete_issue"]},"approval":"required"},
+ {"name":"mcp.stream","method":"GET","path":"/mcp","hosts":["api.good.example"],"credential":"bearer"},
+ {"name":"files","method":"POST","path":"/files/{name}","hosts":["api.good.example"],"credential":"bearer",
+   "escaped_slash":true},
+ {"name":"one","method":"POST","path":"/files/a/b","hosts":["api.good.example"],"credential":"bearer",
+   "mcp":{"tools":["search_*"]}}]}]}`
+
+// newJudged is a world with the operations of judgedSpec, all of them bound.
+func newJudged(t testing.TB, answer http.HandlerFunc) *world {
+	t.Helper()
+	w := newWorldWith(t, false, func(*Config) {}, answer)
+	c := must.Get(spec.Load([]byte(judgedManifest), []byte(judgedSpec)))(t)
+	index := must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
+	old := w.plane.grants.Load()
+	w.plane.SetGrants(&Grants{Index: index, Scrub: old.Scrub, Bound: map[spec.FQN]Bound{
+		"github://acme/judged": old.Bound["github://acme/tracker"]}})
+	return w
+}
+
+const jsonField = "Content-Type: application/json"
+
+// toolCall is a call of a tool of MCP.
+func toolCall(tool string) string {
+	return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":{"q":"€"}}}`
+}
+
+func TestABodyDecidesWhichOperationARequestIs(t *testing.T) {
+	w := newJudged(t, hello)
+	for _, c := range []struct {
+		body, operation string
+		status          int
+		reason          Reason
+		says            string
+	}{
+		{toolCall("search_code"), "mcp", 200, "", ""},
+		{` {"id":"x","method":"initialize","jsonrpc":"2.0"}` + "\n", "mcp", 200, "", ""},
+		{toolCall("create_issue"), "mcp.writes", 200, "", ""},
+		{toolCall("delete_issue"), "mcp.asked", 403, ReasonApproval, "mcp.asked asks for an approval"},
+		{toolCall("delete_repo"), "mcp", 403, ReasonContent,
+			`the tool \"delete_repo\" is not allowed by judged mcp; allowed are tool:search_*, tool:create_issue`},
+		{`{"jsonrpc":"2.0","id":1,"method":"resources/read"}`, "mcp", 403, ReasonContent, `\"resources/read\" of MCP`},
+		{"[" + toolCall("search_code") + "]", "mcp", 403, ReasonUndecidable, "it is a batch: send each message by itself"},
+		{"", "mcp", 403, ReasonUndecidable, "it is not one value of JSON"},
+		{toolCall("search_" + strings.Repeat("x", judge.MaxBody)), "mcp", 413, ReasonTooLarge, "more than 262144 bytes"},
+	} {
+		before := len(w.requests())
+		res, text := w.do(http.MethodPost, "https://api.good.example/mcp", c.body, "Content-Type", "application/json")
+		row := w.last()
+		if res.StatusCode != c.status || row.Operation != c.operation || row.Reason != string(c.reason) ||
+			!strings.Contains(text, c.says) {
+			t.Errorf("%.80s: %d %s, %s %s\n%s", c.body, res.StatusCode, row.Operation, row.Event, row.Reason, text)
+		}
+		if c.reason != "" {
+			if len(w.requests()) != before || row.Event != audit.EventProxyRejected {
+				t.Errorf("%.80s: it was sent, or its row is %s", c.body, row.Event)
+			}
+			continue
+		}
+		w.mu.Lock()
+		sent, got := w.bodies[len(w.bodies)-1], w.seen[len(w.seen)-1]
+		w.mu.Unlock()
+		if sent != c.body || got.ContentLength != int64(len(c.body)) ||
+			got.Header.Get("Authorization") != "Bearer "+testSecret || row.RequestBytes != int64(len(c.body)) {
+			t.Errorf("%s arrived as %s, of length %d, with %q; the row has %d bytes", c.body, sent, got.ContentLength,
+				got.Header.Get("Authorization"), row.RequestBytes)
+		}
+	}
+	if used := w.plane.Budget().Used(); used > 1<<20 {
+		t.Errorf("%d bytes are held after all", used)
+	}
+}
+
+// Both rows of a request have its method and its tool, and so has that of a denial.
+func TestRowsNameTheToolThatWasJudged(t *testing.T) {
+	w := newJudged(t, hello)
+	for _, tool := range []string{"search_code", "delete_repo"} {
+		w.do(http.MethodPost, "https://api.good.example/mcp", toolCall(tool), "Content-Type", "application/json")
+	}
+	var named []string
+	for _, r := range w.rows() {
+		if tool, _ := r.Fields["mcp_tool"].(string); r.Fields["mcp_method"] == "tools/call" {
+			named = append(named, string(r.Event)+" "+tool)
+		}
+	}
+	want := string(audit.EventProxyStarted) + " search_code," + string(audit.EventProxyProxied) + " search_code," +
+		string(audit.EventProxyRejected) + " delete_repo"
+	if got := strings.Join(named, ","); got != want {
+		t.Errorf("rows %s, want %s", got, want)
+	}
+}
+
+// What a server may make something else of than the judge is not sent, in whatever framing it comes.
+func TestWhatCannotBeJudgedIsNotSent(t *testing.T) {
+	w := newJudged(t, hello)
+	good := toolCall("search_code")
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	must.Get(io.WriteString(z, good))(t)
+	must.Do(t, z.Close())
+	head := func(fields ...string) string {
+		return "POST /mcp HTTP/1.1\r\nHost: api.good.example\r\nConnection: close\r\n" +
+			strings.Join(fields, "\r\n") + "\r\n\r\n"
+	}
+	length := func(body string) string { return "Content-Length: " + strconv.Itoa(len(body)) }
+	for name, c := range map[string]struct{ request, reason string }{
+		"gzip": {head(jsonField, "Content-Encoding: gzip", length(packed.String())) + packed.String(),
+			"body_undecidable"},
+		"gzip, silent": {head(jsonField, length(packed.String())) + packed.String(), "body_undecidable"},
+		"a form":       {head("Content-Type: application/x-www-form-urlencoded", length(good)) + good, "body_undecidable"},
+		"no type":      {head(length(good)) + good, "body_undecidable"},
+		"two types":    {head(jsonField, jsonField, length(good)) + good, "body_undecidable"},
+		"two lengths":  {head(jsonField, length(good), "Content-Length: 1") + good, "malformed_request"},
+		"a query": {strings.Replace(head(jsonField, length(good)), "/mcp", "/mcp?method=x", 1) + good,
+			"query_not_declared"},
+		"a header of another tool": {head(jsonField, "Mcp-Name: delete_repo", length(good)) + good, "body_undecidable"},
+		"chunks of a batch": {head(jsonField, "Transfer-Encoding: chunked") +
+			"1\r\n[\r\n2\r\n[]\r\n1\r\n]\r\n0\r\n\r\n", "body_undecidable"},
+		"too many chunks": {head(jsonField, "Transfer-Encoding: chunked") +
+			strings.Repeat("4000\r\n"+strings.Repeat(" ", 0x4000)+"\r\n", 17) + "0\r\n\r\n", "body_too_large"},
+		"a slash in disguise": {strings.Replace(head(jsonField, length(good)), "/mcp", "/files/a%2Fb", 1) + good,
+			"malformed_request"},
+	} {
+		got := w.raw("api.good.example", c.request)
+		if !strings.Contains(got, `"reason":"`+c.reason+`"`) {
+			t.Errorf("%s: want %s, got\n%.600s", name, c.reason, got)
+		}
+	}
+	if n := len(w.requests()); n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+	// In chunks it is decided as otherwise, and sent with its length.
+	w.raw("api.good.example", head(jsonField, "Transfer-Encoding: chunked")+
+		"2\r\n"+good[:2]+"\r\n"+strconv.FormatInt(int64(len(good)-2), 16)+"\r\n"+good[2:]+"\r\n0\r\n\r\n")
+	if n := len(w.requests()); n != 1 || w.bodies[0] != good || w.seen[0].ContentLength != int64(len(good)) {
+		t.Errorf("%d requests, with %q", n, w.bodies)
+	}
+}
+
+// A client of MCP has fields of its own, which a credentialed operation accepts where it is one of MCP.
+func TestAnOperationOfMCPAcceptsItsFields(t *testing.T) {
+	w := newJudged(t, hello)
+	w.do(http.MethodPost, "https://api.good.example/mcp", toolCall("search_code"), "Content-Type", "application/json",
+		"Mcp-Session-Id", "s1", "Mcp-Protocol-Version", "2025-11-25", "Mcp-Name", "search_code", "X-Other", "x")
+	got := w.requests()[0].Header
+	if got.Get("Mcp-Session-Id") != "s1" || got.Get("Mcp-Protocol-Version") != "2025-11-25" ||
+		got.Get("Mcp-Name") != "search_code" || got.Get("X-Other") != "" {
+		t.Errorf("fields %v", got)
+	}
+}
+
+// A call by name and a carried request must be the operation that they name: an operation of MCP has no arguments, and
+// the body of a carried request is judged.
+func TestTheAPIJudgesBodiesToo(t *testing.T) {
+	w := newJudged(t, hello)
+	carry := func(operation, tool string) string {
+		c := carried{operation: operation, method: "POST", url: "https://api.good.example/mcp",
+			fields: []string{jsonField}, body: toolCall(tool)}
+		_, text := w.post(requestsPath, must.Get(c.encode("github://acme/judged", "judged"))(t))
+		return text
+	}
+	for _, c := range []struct{ operation, tool, want string }{
+		{"mcp", "search_code", `"upstream_status":200`},
+		{"mcp.writes", "create_issue", `"upstream_status":200`},
+		{"mcp.writes", "search_code", `"reason":"content_not_allowed"`},
+		{"mcp", "create_issue", `"reason":"content_not_allowed"`},
+		{"mcp", "delete_repo", `"reason":"content_not_allowed"`},
+		{"mcp.asked", "delete_issue", `"reason":"approval_required"`},
+	} {
+		if got := carry(c.operation, c.tool); !strings.Contains(got, c.want) {
+			t.Errorf("%s %s: %s, want %s", c.operation, c.tool, got, c.want)
+		}
+	}
+	status, got := w.post(operationsPath, strings.Replace(invocation("mcp", "{}"), "calls", "judged", 2))
+	if status != http.StatusBadRequest || !strings.Contains(got, "use a client of MCP with its URL") {
+		t.Errorf("by name: %d %s", status, got)
+	}
+}
+
+// A connector that could not be read again allows no body.
+func TestABodyIsNotOneOfAConnectorThatIsUnreadable(t *testing.T) {
+	w := newJudged(t, hello)
+	g := w.plane.grants.Load()
+	w.plane.SetGrants(&Grants{Index: g.Index, Scrub: g.Scrub, Bound: g.Bound,
+		Unreadable: map[spec.FQN]Reason{"github://acme/judged": ReasonConnectorUnreadable}})
+	res, _ := w.do(http.MethodPost, "https://api.good.example/mcp", toolCall("create_issue"), "Content-Type",
+		"application/json")
+	if res.StatusCode != http.StatusServiceUnavailable || len(w.requests()) != 0 {
+		t.Errorf("status %d, %d requests", res.StatusCode, len(w.requests()))
+	}
+}
+
+// What the body makes of a request is what a person is asked about, and only where that asks.
+func TestAnApprovalIsForWhatTheBodyAsksFor(t *testing.T) {
+	a := newAsks(t, time.Hour, hello)
+	c := must.Get(spec.Load([]byte(judgedManifest), []byte(judgedSpec)))(t)
+	old := a.plane.grants.Load()
+	a.plane.SetGrants(&Grants{Index: must.Get(spec.NewIndex([]*spec.Connector{c}))(t), Scrub: old.Scrub,
+		Bound: map[spec.FQN]Bound{"github://acme/judged": old.Bound["github://acme/calls"]}})
+	const at = "https://api.good.example/mcp"
+	res, _ := a.do(http.MethodPost, at, toolCall("search_code"), "Content-Type", "application/json")
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("a search: %d", res.StatusCode)
+	}
+	got := a.later(at, toolCall("delete_issue"), "Content-Type", "application/json")
+	q := a.pending(1)[0]
+	if n := len(a.requests()); n != 1 || q.Operation != "mcp.asked" || string(q.Body) != toolCall("delete_issue") {
+		t.Fatalf("%d requests, and the question is %+v", n, q)
+	}
+	a.approve(q.ID)
+	if status, body := got(); status != 200 || a.bodies[1] != toolCall("delete_issue") {
+		t.Errorf("after the approval: %d %s, with %q", status, body, a.bodies)
+	}
+	if row := a.last(); row.Fields["mcp_tool"] != "delete_issue" || row.Fields["approval_id"] != q.ID {
+		t.Errorf("the outcome is %+v", row)
+	}
+}
