@@ -118,6 +118,26 @@ func TestHARHasAnEntryForEachExchange(t *testing.T) {
 	}
 }
 
+// A log that was edited may have two intents of one request: neither hides the other.
+func TestHARHasEachOfTwoIntentsOfARequest(t *testing.T) {
+	l := exchangeLog(t)
+	before := len(readHAR(t, l, audit.Filter{}))
+	for range 2 {
+		r := exchangeRows()[1]
+		r.RequestID = "twice"
+		if _, err := l.Append(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seqs := map[int64]bool{}
+	for _, e := range readHAR(t, l, audit.Filter{}) {
+		seqs[e.Aileron.Seq] = true
+	}
+	if len(seqs) != before+2 {
+		t.Errorf("%d rows have entries, want %d", len(seqs), before+2)
+	}
+}
+
 func TestHARTakesTheFilters(t *testing.T) {
 	l := exchangeLog(t)
 	for what, c := range map[string]struct {
@@ -133,6 +153,24 @@ func TestHARTakesTheFilters(t *testing.T) {
 	} {
 		if got := readHAR(t, l, c.filter); len(got) != c.want {
 			t.Errorf("%s: %d entries, want %d", what, len(got), c.want)
+		}
+	}
+}
+
+// A port is in the URL of an entry where the row has one and the scheme has another.
+func TestHARHasAPortWhereItIsNotTheSchemes(t *testing.T) {
+	for _, c := range []struct {
+		scheme string
+		port   int
+		want   string
+	}{
+		{"https", 443, "https://x.example/"}, {"http", 80, "http://x.example/"}, {"https", 0, "https://x.example/"},
+		{"https", 80, "https://x.example:80/"}, {"http", 443, "http://x.example:443/"}, {"https", 1, "https://x.example:1/"},
+	} {
+		e := NewHAREntry(audit.Row{Event: audit.EventProxyProxied, Scheme: c.scheme, Host: "x.example", Port: c.port,
+			Path: "/", Method: "GET"})
+		if e.Request.URL != c.want {
+			t.Errorf("%s at port %d has the URL %s, want %s", c.scheme, c.port, e.Request.URL, c.want)
 		}
 	}
 }
