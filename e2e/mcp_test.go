@@ -38,28 +38,10 @@ func (u *user) running() string {
 	return ""
 }
 
-// transcript has everything that a server writes.
-type transcript struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (w *transcript) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(p)
-}
-
-func (w *transcript) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.String()
-}
-
 // mcpClient connects the SDK's client to a command, and records what the command writes on both streams.
-func mcpClient(t *testing.T, cmd *exec.Cmd) (*mcp.ClientSession, *transcript) {
+func mcpClient(t *testing.T, cmd *exec.Cmd) (*mcp.ClientSession, *must.Output) {
 	t.Helper()
-	var said transcript
+	var said must.Output
 	cmd.Stderr = &said
 	client := mcp.NewClient(&mcp.Implementation{Name: "e2e"}, nil)
 	transport := &mcp.LoggingTransport{Transport: &mcp.CommandTransport{Command: cmd}, Writer: &said}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os/exec"
 	"strings"
-	"syscall"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 )
@@ -27,9 +26,8 @@ func (u *user) serve(flags ...string) *plane {
 	}
 	u.t.Cleanup(func() {
 		if p.cmd.ProcessState == nil {
-			_ = p.cmd.Process.Signal(syscall.SIGTERM)
-			if err := p.cmd.Wait(); err != nil {
-				u.t.Errorf("proxy: %v\n%s", err, errs.String())
+			if err := harness.EndProxy(p.cmd); err != nil {
+				u.t.Error(err)
 			}
 		}
 		if strings.Contains(errs.String(), secret[:16]) {

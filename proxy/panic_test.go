@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"go/ast"
@@ -46,24 +45,6 @@ func (r *panickingRecorder) AppendSoon(ctx context.Context, row audit.Row) error
 	return r.Recorder.AppendSoon(ctx, row)
 }
 
-// logBuffer is a log that several goroutines write.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
 // Each place that recovers logs which function and line panicked, and never
 // with which value; the session goes on.
 func TestARecoveredPanicIsLoggedWithItsOrigin(t *testing.T) {
@@ -97,7 +78,7 @@ func TestARecoveredPanicIsLoggedWithItsOrigin(t *testing.T) {
 			panics: func(w *world, _ *panickingRecorder) { w.plane.cfg.CA = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var log logBuffer
+			var log must.Output
 			recorder := &panickingRecorder{}
 			w := newWorldWith(t, false, func(cfg *Config) {
 				recorder.Recorder, cfg.Audit = cfg.Audit, recorder

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // con: what may come in a tunnel, or instead of one.
@@ -200,7 +201,7 @@ func conReplay(c *testCase) {
 			"-connect", "api.good.test:443", "-servername", "api.good.test", "-CAfile", root, "-tls1_2")
 		in, err := cmd.StdinPipe()
 		c.must(err)
-		var out safeBuffer
+		var out must.Output
 		cmd.Stdout, cmd.Stderr = &out, &out
 		c.must(cmd.Start())
 		killed := time.AfterFunc(c.s.patience, func() { _ = cmd.Process.Kill() })
@@ -209,8 +210,8 @@ func conReplay(c *testCase) {
 		killed.Stop()
 		_ = in.Close()
 		c.rows = -1
-		c.plain(string(out.bytes()))
-		if text := string(out.bytes()); !strings.Contains(text, "RENEGOTIATING") ||
+		c.plain(out.String())
+		if text := out.String(); !strings.Contains(text, "RENEGOTIATING") ||
 			!strings.Contains(text, "renegotiation") && !strings.Contains(text, "alert") && !strings.Contains(text, "error") {
 			c.failf("openssl says %s", text)
 		}

@@ -130,11 +130,11 @@ func TestTheLogKeepsItsEvidence(t *testing.T) {
 			}
 			ask()
 			s.stop()
-			if said := string(s.said.bytes()); strings.Count(said, "the audit log was changed") != 1 {
+			if said := s.said.String(); strings.Count(said, "the audit log was changed") != 1 {
 				t.Errorf("the session writes to standard error: %s", said)
 			}
 			p.wantBroken("row_missing", last)
-			if said := string(p.visits(3).said.bytes()); strings.Contains(said, "the audit log was changed") {
+			if said := p.visits(3).said.String(); strings.Contains(said, "the audit log was changed") {
 				t.Errorf("the next session reports it again: %s", said)
 			}
 			p.wantBroken("row_missing", last)
@@ -184,8 +184,8 @@ func TestHonestSessionsRaiseNoAlarm(t *testing.T) {
 		killed.kill()
 		asking.Wait()
 		stays.stop()
-		if said := string(killed.said.bytes()) +
-			string(stays.said.bytes()); strings.Contains(said, "the audit log was changed") {
+		if said := killed.said.String() +
+			stays.said.String(); strings.Contains(said, "the audit log was changed") {
 			t.Errorf("round %d: %s", round, said)
 		}
 		if err := p.whole(); err != nil {

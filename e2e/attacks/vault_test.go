@@ -601,7 +601,7 @@ type session struct {
 	id     string
 	caFile string
 	api    string
-	said   *safeBuffer
+	said   *must.Output
 	t      testing.TB
 	once   sync.Once
 	left   error // of the process
@@ -611,7 +611,7 @@ type session struct {
 // is ready.
 func (p *person) start(flags ...string) *session {
 	p.t.Helper()
-	s := &session{said: &safeBuffer{}, t: p.t}
+	s := &session{said: &must.Output{}, t: p.t}
 	s.cmd = p.command(append([]string{"proxy", "--json", "--log-level", "debug", "--upstream-ca", on.rootsFile},
 		flags...)...)
 	s.cmd.Stderr = s.said
@@ -623,7 +623,7 @@ func (p *person) start(flags ...string) *session {
 	token, _ := at.User.Password()
 	s.subject = subject{addr: at.Host, token: token, roots: roots, rows: p.rows, last: p.last, patience: patience,
 		// no control request: not every session has its connector
-		logs: s.said.bytes, files: func() []string { return []string{p.dir} }, plane: &world{crippled: true}}
+		logs: s.said.Bytes, files: func() []string { return []string{p.dir} }, plane: &world{crippled: true}}
 	return s
 }
 
@@ -632,7 +632,7 @@ func (s *session) port() string { return s.addr[strings.LastIndexByte(s.addr, ':
 func (s *session) wait() error {
 	s.once.Do(func() {
 		late := time.AfterFunc(patience, func() {
-			s.t.Errorf("the session %s did not end within %v: %s", s.id, patience, s.said.bytes())
+			s.t.Errorf("the session %s did not end within %v: %s", s.id, patience, s.said.Bytes())
 			_ = s.cmd.Process.Kill()
 		})
 		defer late.Stop()

@@ -1,7 +1,6 @@
 package attacks
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
 	"fmt"
@@ -86,7 +85,7 @@ type world struct {
 	ca     *ca.Session
 	grants *proxy.Grants
 	home   string
-	said   *safeBuffer
+	said   *must.Output
 	stop   func()
 
 	crippled bool // a case left it unable to serve
@@ -193,7 +192,7 @@ func newWorld(t testing.TB, f fixture) *world {
 			t.Fatal(err)
 		}
 	}
-	w := &world{said: &safeBuffer{}}
+	w := &world{said: &must.Output{}}
 	var err error
 	w.home, err = os.MkdirTemp(on.dir, "home-")
 	check(err)
@@ -243,7 +242,7 @@ func newWorld(t testing.TB, f fixture) *world {
 	trusted := x509.NewCertPool()
 	trusted.AddCert(w.ca.Root())
 	w.subject = subject{patience: patience, addr: l.Addr().String(), token: cfg.Token, roots: trusted, plane: w,
-		logs: w.said.bytes,
+		logs: w.said.Bytes,
 		rows: func(after int64) []audit.Row {
 			rows, err := w.log.List(context.Background(), audit.Filter{AfterSeq: after})
 			if err != nil {
@@ -265,26 +264,6 @@ func newWorld(t testing.TB, f fixture) *world {
 		files: func() []string { return []string{w.home, filepath.Join(on.dir, "vault")} }}
 	return w
 }
-
-// safeBuffer is a log that tests read while it is written.
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) bytes() []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return bytes.Clone(s.b.Bytes())
-}
-
-func (s *safeBuffer) String() string { return string(s.bytes()) }
 
 // verify walks the audit chain of a session that has ended.
 func verify(t *testing.T, w *world) {

@@ -4,7 +4,6 @@ package clock
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
@@ -67,7 +66,7 @@ type session struct {
 	home   string
 	clock  string // the file that sets it
 	cmd    *exec.Cmd
-	stderr *output
+	stderr *must.Output
 	ready  harness.Ready
 	tick   chan string // the lines of GET /stall
 	client *http.Client
@@ -75,29 +74,11 @@ type session struct {
 	roots  *x509.CertPool // the session's
 }
 
-// output is stderr, read while it is written.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
-
 // open starts a session with these limits in its config.toml.
 func open(t *testing.T, limits string) *session {
 	t.Helper()
 	s := &session{t: t, home: filepath.Join(t.TempDir(), "h"), clock: filepath.Join(t.TempDir(), "clock"),
-		stderr: &output{}, tick: make(chan string)}
+		stderr: &must.Output{}, tick: make(chan string)}
 	s.set(0)
 	must.Do(t, harness.Bind(program, s.home, passphrase,
 		harness.Connector{Dir: "../testdata/connectors/echo", FQN: fqn, Secret: secret}))

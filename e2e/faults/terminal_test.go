@@ -4,7 +4,6 @@ import (
 	"os"
 	"reflect"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,9 +19,7 @@ import (
 type display struct {
 	person, tty *os.File
 	before      *term.State
-
-	mu   sync.Mutex
-	seen strings.Builder
+	seen        must.Output
 }
 
 func newDisplay(t *testing.T) *display {
@@ -43,19 +40,13 @@ func newDisplay(t *testing.T) *display {
 			if err != nil {
 				return
 			}
-			d.mu.Lock()
-			d.seen.Write(buf[:n])
-			d.mu.Unlock()
+			_, _ = d.seen.Write(buf[:n])
 		}
 	}()
 	return d
 }
 
-func (d *display) text() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.seen.String()
-}
+func (d *display) text() string { return d.seen.String() }
 
 // cooked reports a line discipline that is as it was.
 func (d *display) cooked(t *testing.T) bool {

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"syscall"
+	"time"
 )
 
 // Ready is what aileron proxy --json prints once it serves.
@@ -45,6 +47,22 @@ func StartProxy(cmd *exec.Cmd) (Ready, error) {
 		return r, err
 	}
 	return r, nil
+}
+
+// EndProxy ends what StartProxy has started as a person does, and waits for its end. The error has its messages as
+// that of StartProxy has.
+func EndProxy(cmd *exec.Cmd) error {
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	late := time.AfterFunc(Patience, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	err := cmd.Wait()
+	if messages, ok := cmd.Stderr.(fmt.Stringer); ok && err != nil {
+		err = fmt.Errorf("%w\n%s", err, messages)
+	}
+	if err != nil {
+		err = fmt.Errorf("aileron proxy: %w", err)
+	}
+	return err
 }
 
 // Proxy returns the URL of the proxy, with the session's token.

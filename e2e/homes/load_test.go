@@ -102,7 +102,7 @@ func newLoad(t *testing.T, origin *counter) (u *user, flags []string) {
 type loaded struct {
 	cmd    *exec.Cmd
 	client *http.Client
-	errs   said
+	errs   must.Output
 }
 
 // load starts a session.

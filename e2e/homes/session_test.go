@@ -1,7 +1,6 @@
 package homes
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -30,33 +29,15 @@ type session struct {
 	*user
 	cmd    *exec.Cmd
 	origin *stub.Server
-	errs   *said
+	errs   *must.Output
 	proxy  *url.URL
 	roots  *x509.CertPool
-}
-
-// said is what a program has written to stderr so far.
-type said struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.Write(p)
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.String()
 }
 
 // serve starts a session of u, in a shell that runs prelude first.
 func (u *user) serve(prelude string) *session {
 	u.t.Helper()
-	s := &session{user: u, origin: stub.Start(u.t, stub.Script{Token: secret}), errs: &said{}}
+	s := &session{user: u, origin: stub.Start(u.t, stub.Script{Token: secret}), errs: &must.Output{}}
 	s.cmd = u.command("")
 	s.cmd.Path = "/bin/sh"
 	s.cmd.Args = []string{"sh", "-c", prelude + ` exec "$@"`, "sh", program(), "proxy", "--json", "--upstream-ca",

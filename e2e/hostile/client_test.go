@@ -38,7 +38,7 @@ type client struct {
 
 func newClient(t *testing.T, s *session) *client {
 	t.Helper()
-	raw := must.Get(os.ReadFile(s.CA))(t)
+	raw := must.Get(os.ReadFile(s.CAFile))(t)
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(raw)
 	c := &client{t: t, s: s, base: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12,
@@ -58,7 +58,7 @@ func (c *client) close() {
 
 // door connects to the session's proxy.
 func (c *client) door() (net.Conn, error) {
-	u, err := url.Parse(c.s.Proxy)
+	u, err := url.Parse(c.s.ProxyURL)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (c *client) door() (net.Conn, error) {
 
 // token is the session's, as a proxy's client sends it.
 func (c *client) token() string {
-	u, _ := url.Parse(c.s.Proxy)
+	u, _ := url.Parse(c.s.ProxyURL)
 	password, _ := u.User.Password()
 	return "Proxy-Authorization: Bearer " + password + "\r\n"
 }
@@ -190,7 +190,7 @@ type honest struct {
 func newHonest(t *testing.T, s *session) *honest {
 	t.Helper()
 	c := newClient(t, s)
-	u := must.Get(url.Parse(s.Proxy))(t)
+	u := must.Get(url.Parse(s.ProxyURL))(t)
 	via := func(h2, keep bool) *http.Client {
 		tr := &http.Transport{Proxy: http.ProxyURL(u), TLSClientConfig: c.base.Clone(), ForceAttemptHTTP2: h2,
 			DisableKeepAlives: !keep}

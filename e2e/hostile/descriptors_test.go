@@ -91,7 +91,7 @@ func recovered(t *testing.T, good *honest) {
 // reasons are those of the session's rows so far.
 func reasons(t *testing.T, s *session) []string {
 	t.Helper()
-	cmd := exec.Command(program, "audit", "list", "--json", "--session", s.ID, "--limit", "0")
+	cmd := exec.Command(program, "audit", "list", "--json", "--session", s.SessionID, "--limit", "0")
 	cmd.Env = harness.Env(home, passphrase)
 	out := must.Get(cmd.Output())(t)
 	var all []string

@@ -4,9 +4,6 @@
 package hostile
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
@@ -17,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/must"
@@ -105,13 +101,9 @@ func setUp(dir string) error {
 
 // session is an `aileron proxy` in a process of its own.
 type session struct {
-	Proxy string `json:"proxy_url"`
-	CA    string `json:"ca_file"`
-	ID    string `json:"session_id"`
-
-	t    *testing.T
-	cmd  *exec.Cmd
-	errs bytes.Buffer
+	harness.Ready
+	t   *testing.T
+	cmd *exec.Cmd
 }
 
 // newSession starts a session, which ends with the test. Its limits are the
@@ -128,30 +120,14 @@ func newSessionBy(t *testing.T, command ...string) *session {
 	s := &session{t: t, cmd: exec.Command(command[0], append(command[1:], args...)...)}
 	s.cmd.Env = harness.Env(home, passphrase)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	s.cmd.Stderr = &s.errs
-	out := must.Get(s.cmd.StdoutPipe())(t)
-	must.Do(t, s.cmd.Start())
-	t.Cleanup(s.close)
-	line := must.Get(bufio.NewReader(out).ReadBytes('\n'))(t)
-	must.Do(t, json.Unmarshal(line, s))
-	return s
-}
-
-// close ends the session as Ctrl-C does.
-func (s *session) close() {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	ended := make(chan error, 1)
-	go func() { ended <- s.cmd.Wait() }()
-	select {
-	case err := <-ended:
-		if err != nil {
-			s.t.Errorf("the session: %v\n%s", err, s.errs.String())
+	s.cmd.Stderr = &must.Output{}
+	s.Ready = must.Get(harness.StartProxy(s.cmd))(t)
+	t.Cleanup(func() {
+		if err := harness.EndProxy(s.cmd); err != nil {
+			t.Error(err)
 		}
-	case <-time.After(harness.Patience):
-		_ = s.cmd.Process.Kill()
-		<-ended
-		s.t.Errorf("the session did not end\n%s", s.errs.String())
-	}
+	})
+	return s
 }
 
 // memory is a field of the session's process in bytes: VmRSS, or VmHWM, which

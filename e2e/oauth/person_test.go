@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -61,25 +60,7 @@ type person struct {
 	t        *testing.T
 	home     string
 	services []string
-	said     said // what any command printed
-}
-
-// said is what programs have written so far.
-type said struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.Write(p)
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.String()
+	said     must.Output // what any command printed
 }
 
 // newPerson returns a person with a connector for each service, whose manifests end with more. At the end of the test,
@@ -141,7 +122,7 @@ type login struct {
 	p     *person
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	said  said
+	said  must.Output
 	ended chan struct{}
 }
 
@@ -225,7 +206,7 @@ func (p *person) bound(service string) bool {
 type session struct {
 	p      *person
 	cmd    *exec.Cmd
-	said   said
+	said   must.Output
 	client *http.Client
 	ended  chan struct{}
 	kill   func() // unless it has ended

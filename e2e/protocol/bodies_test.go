@@ -102,7 +102,7 @@ func TestLargeBodiesTakeNoMoreMemoryThanSmallOnes(t *testing.T) {
 // client is a Go client behind the session, that speaks one version.
 func (s *session) client(t *testing.T, h2 bool) *http.Client {
 	t.Helper()
-	u := must.Get(url.Parse(s.Proxy))(t)
+	u := must.Get(url.Parse(s.ProxyURL))(t)
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(!h2)
 	protocols.SetHTTP2(h2)
@@ -115,7 +115,7 @@ func (s *session) client(t *testing.T, h2 bool) *http.Client {
 
 func (s *session) trusted(t *testing.T) *x509.CertPool {
 	t.Helper()
-	pem := must.Get(os.ReadFile(s.CA))(t)
+	pem := must.Get(os.ReadFile(s.CAFile))(t)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
 	return roots
@@ -160,7 +160,7 @@ const most = 48 * mib
 func stalled(t *testing.T, n *atomic.Int64) int64 {
 	t.Helper()
 	last, since := n.Load(), time.Now()
-	eventually(t, "the sender stops", func() bool {
+	harness.WaitFor(t, "the sender stops", func() bool {
 		if now := n.Load(); now != last {
 			last, since = now, time.Now()
 		}
@@ -183,7 +183,7 @@ func TestAClientThatDoesNotReadHoldsTheOrigin(t *testing.T) {
 		}
 		// The client's end is the origin's.
 		res.Body.Close()
-		eventually(t, "the origin is told", func() bool { return origin.gone.Load() > gone })
+		harness.WaitFor(t, "the origin is told", func() bool { return origin.gone.Load() > gone })
 	}
 }
 

@@ -42,8 +42,8 @@ func (s *session) curl(t *testing.T, args ...string) got {
 func (s *session) curlCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	return exec.CommandContext(t.Context(), need(t, "curl"),
-		append([]string{"-sSv", "--max-time", "300", "--noproxy", "", "-x", s.Proxy, "--suppress-connect-headers",
-			"--cacert", s.CA}, args...)...)
+		append([]string{"-sSv", "--max-time", "300", "--noproxy", "", "-x", s.ProxyURL, "--suppress-connect-headers",
+			"--cacert", s.CAFile}, args...)...)
 }
 
 func (s *session) tryCurl(t *testing.T, args ...string) (got, error) {

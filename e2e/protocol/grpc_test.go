@@ -198,8 +198,8 @@ func (s *session) interop(t *testing.T, name string) {
 	self, err := os.Executable()
 	must.Do(t, err)
 	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(os.Environ(), "PROTOCOL_CLIENT="+name, "PROTOCOL_CA="+s.CA, "HTTPS_PROXY="+s.Proxy, "NO_PROXY=",
-		"no_proxy=", "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), "PROTOCOL_CLIENT="+name, "PROTOCOL_CA="+s.CAFile, "HTTPS_PROXY="+s.ProxyURL,
+		"NO_PROXY=", "no_proxy=", "GORACE=atexit_sleep_ms=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s: %v\n%s", name, err, out)
 	}
@@ -210,7 +210,7 @@ func TestACancelledGRPCStreamEndsAtTheServer(t *testing.T) {
 	const path = "/grpc.testing.TestService/FullDuplexCall"
 	began := time.Now()
 	shared.interop(t, "cancel_after_first_response")
-	eventually(t, "the server is told", func() bool { return origin.gone.Load() > gone })
+	harness.WaitFor(t, "the server is told", func() bool { return origin.gone.Load() > gone })
 	if r := shared.row(t, path, began); r["reason"] != "response_not_delivered" || r["operation"] != "grpc" ||
 		r["http_version"] != "HTTP/2.0" {
 		t.Errorf("the row is %v", r)

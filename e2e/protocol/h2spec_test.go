@@ -3,6 +3,7 @@ package protocol
 import (
 	"bytes"
 	"encoding/xml"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/must"
 )
 
@@ -73,7 +75,7 @@ func TestH2specPasses(t *testing.T) {
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/summerwind/h2spec/cmd/h2spec")
 	build.Dir = "testdata/h2spec"
 	if out, err := build.CombinedOutput(); err != nil {
-		missing(t, "h2spec cannot be built: %v\n%s", err, out)
+		harness.Need(t, fmt.Sprintf("h2spec, which cannot be built: %v\n%s", err, out))
 	}
 	l, port := listen(t)
 	s := newSession(t, "", "--egress", "passthrough", "--resolve", "127.0.0.1:"+port+":"+origin.resolve[hostH2+":443"])

@@ -4,12 +4,7 @@
 package protocol
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -145,13 +140,8 @@ func aileron(args ...string) *exec.Cmd {
 
 // session is an `aileron proxy` of its own process.
 type session struct {
-	ID    string `json:"session_id"`
-	Proxy string `json:"proxy_url"`
-	CA    string `json:"ca_file"`
-	API   string `json:"api_url"`
-
-	cmd  *exec.Cmd
-	errs bytes.Buffer
+	harness.Ready
+	cmd *exec.Cmd
 }
 
 // openSession starts a session that reaches the origin under all its names.
@@ -162,24 +152,10 @@ func openSession(flags ...string) (*session, error) {
 	}
 	s := &session{cmd: aileron(args...)}
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // a test that times out leaves none
-	s.cmd.Stderr = &s.errs
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
-	}
-	line, err := bufio.NewReader(out).ReadBytes('\n')
-	if err == nil {
-		err = json.Unmarshal(line, s)
-	}
-	if err != nil {
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
-		return nil, fmt.Errorf("start a session: %w\n%s%s", err, line, s.errs.String())
-	}
-	return s, nil
+	s.cmd.Stderr = &must.Output{}
+	var err error
+	s.Ready, err = harness.StartProxy(s.cmd)
+	return s, err
 }
 
 // configuring is held while a session reads the configuration of the home that
@@ -202,27 +178,11 @@ func newSession(t *testing.T, config string, flags ...string) *session {
 	return s
 }
 
-// close ends the session as Ctrl-C does.
-func (s *session) close() error {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	ended := make(chan error, 1)
-	go func() { ended <- s.cmd.Wait() }()
-	select {
-	case err := <-ended:
-		if err != nil {
-			return fmt.Errorf("the session: %w\n%s", err, s.errs.String())
-		}
-		return nil
-	case <-time.After(harness.Patience):
-		_ = s.cmd.Process.Kill()
-		<-ended
-		return fmt.Errorf("the session did not end\n%s", s.errs.String())
-	}
-}
+func (s *session) close() error { return harness.EndProxy(s.cmd) }
 
 // addr is the host:port of the session's door; token opens it.
 func (s *session) addr() (addr, token string) {
-	u, _ := url.Parse(s.Proxy)
+	u, _ := s.Proxy()
 	token, _ = u.User.Password()
 	return u.Host, token
 }
@@ -232,7 +192,7 @@ type row = map[string]any
 // rows are the outcome rows of a path, of requests that began after since.
 func (s *session) rows(t *testing.T, path string, since time.Time) []row {
 	t.Helper()
-	out := must.Get(aileron("audit", "list", "--json", "--limit", "0", "--session", s.ID, "--since",
+	out := must.Get(aileron("audit", "list", "--json", "--limit", "0", "--session", s.SessionID, "--since",
 		since.Format(time.RFC3339Nano)).Output())(t)
 	return slices.DeleteFunc(harness.Rows[row](t, string(out)), func(r row) bool {
 		return r["path"] != path || r["event"] == "connector.proxy.started"
@@ -243,41 +203,18 @@ func (s *session) rows(t *testing.T, path string, since time.Time) []row {
 func (s *session) row(t *testing.T, path string, since time.Time) row {
 	t.Helper()
 	var rows []row
-	eventually(t, "the row is written", func() bool { rows = s.rows(t, path, since); return len(rows) > 0 })
+	harness.WaitFor(t, "the row is written", func() bool { rows = s.rows(t, path, since); return len(rows) > 0 })
 	if len(rows) > 1 {
 		t.Errorf("%d rows of one exchange: %v", len(rows), rows)
 	}
 	return rows[0]
 }
 
-// eventually waits for done, far longer than it should take.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
-	defer cancel()
-	for !done() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("it did not happen: %s", what)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
-// missing skips a test for which this machine lacks something; in CI it fails.
-func missing(t *testing.T, format string, args ...any) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatalf(format, args...)
-	}
-	t.Skipf(format, args...)
-}
-
 func need(t *testing.T, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
-		missing(t, "there is no %s: scripts/prepare or the system's packages have it", program)
+		harness.Need(t, program+": scripts/prepare or the system's packages have it")
 	}
 	return path
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -34,7 +35,7 @@ func node(t *testing.T, env []string, program string, args ...string) (string, e
 	need(t, "npm")
 	dir, err := nodeDir()
 	if err != nil {
-		missing(t, "the packages of testdata/node cannot be installed: %v", err)
+		harness.Need(t, fmt.Sprint("the packages of testdata/node, which cannot be installed: ", err))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
@@ -55,13 +56,13 @@ func TestGRPCForNodeInteroperates(t *testing.T) {
 			const path = "/grpc.testing.TestService/UnaryCall"
 			began := time.Now()
 			out, err := node(t, []string{"grpc_proxy=", "https_proxy=", "no_proxy=", "no_grpc_proxy=",
-				variable + "=" + shared.Proxy},
-				"grpc.js", hostGRPC+":443", shared.CA, strconv.Itoa(len(secret)))
+				variable + "=" + shared.ProxyURL},
+				"grpc.js", hostGRPC+":443", shared.CAFile, strconv.Itoa(len(secret)))
 			if err != nil || out != "all is well\n" {
 				t.Errorf("%v, %q", err, out)
 			}
 			n := 0
-			eventually(t, "the rows are written", func() bool { n = len(shared.rows(t, path, began)); return n >= 2 })
+			harness.WaitFor(t, "the rows are written", func() bool { n = len(shared.rows(t, path, began)); return n >= 2 })
 			if n != 2 {
 				t.Errorf("%d rows of two unary calls", n)
 			}
@@ -150,7 +151,7 @@ type happened struct {
 // socket runs ws behind the session and returns what happened.
 func socket(t *testing.T, url, what string) []happened {
 	t.Helper()
-	out, err := node(t, nil, "socket.js", url, shared.Proxy, shared.CA, what)
+	out, err := node(t, nil, "socket.js", url, shared.ProxyURL, shared.CAFile, what)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -239,8 +240,8 @@ func TestNodesOwnConnectIsAccepted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	began := time.Now()
-	cmd := exec.CommandContext(ctx, need(t, "node"), "testdata/node/connect.js", hostH1, "/v1/hello", shared.Proxy,
-		shared.CA)
+	cmd := exec.CommandContext(ctx, need(t, "node"), "testdata/node/connect.js", hostH1, "/v1/hello", shared.ProxyURL,
+		shared.CAFile)
 	out, err := cmd.CombinedOutput()
 	if err != nil || string(out) != "200 hello\n" {
 		t.Fatalf("%v: %s", err, out)

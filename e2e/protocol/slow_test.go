@@ -64,7 +64,7 @@ func TestSlowClientsAreClosedAndHinderNoOthers(t *testing.T) {
 			cmd.Stdout, cmd.Stderr = &out, &out
 			must.Do(t, cmd.Start())
 			others := 0
-			eventually(t, "all slow clients are written down", func() bool {
+			harness.WaitFor(t, "all slow clients are written down", func() bool {
 				if g := s.curl(t, "https://"+hostH1+"/v1/hello"); g.Status != 200 {
 					t.Fatalf("another client got %d", g.Status)
 				}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/must"
 )
 
@@ -75,7 +76,7 @@ func TestAClientThatGoesAwayEndsTheOrigin(t *testing.T) {
 			must.Get(r.out.ReadString('\n'))(t)
 		}},
 		"in its body": {[]string{"/v1/put/body", "-T", "-", "-H", "Expect:"}, func(t *testing.T, _ *running) {
-			eventually(t, "the origin reads", func() bool { return origin.moved.Load() > 0 })
+			harness.WaitFor(t, "the origin reads", func() bool { return origin.moved.Load() > 0 })
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,11 +95,11 @@ func TestAClientThatGoesAwayEndsTheOrigin(t *testing.T) {
 				must.Do(t, r.cmd.Start())
 				must.Get(in.Write(make([]byte, 1000)))(t) // and no end
 				defer in.Close()
-				eventually(t, "the origin is asked", func() bool { return len(origin.take(path)) > 0 })
+				harness.WaitFor(t, "the origin is asked", func() bool { return len(origin.take(path)) > 0 })
 				c.begun(t, r)
 				r.kill()
 				at := time.Now()
-				eventually(t, "the origin is told", func() bool { return origin.gone.Load() > gone })
+				harness.WaitFor(t, "the origin is told", func() bool { return origin.gone.Load() > gone })
 				t.Logf("the origin was told after %v", time.Since(at).Round(time.Millisecond))
 				want := "response_not_delivered"
 				if name == "in its body" && flag == "--http1.1" {

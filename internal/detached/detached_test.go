@@ -108,21 +108,10 @@ type person struct {
 	end   End
 	err   error
 
-	mu   sync.Mutex
-	sees bytes.Buffer
+	must.Output
 }
 
-func (p *person) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.sees.Write(b)
-}
-
-func (p *person) text() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.sees.String()
-}
+func (p *person) text() string { return p.String() }
 
 // attach attaches a person, and returns when that is done.
 func attach(ctx context.Context, t *testing.T, term *Terminal, keys string) (p *person, h Hello) {

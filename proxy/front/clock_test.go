@@ -2,13 +2,11 @@ package front
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/tls"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -41,29 +39,11 @@ func TestActivityIsMeasuredByTheMonotonicClock(t *testing.T) {
 	}
 }
 
-// lockedBuffer is a log that may be written to and read at once.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
 // A clock that is set while a session runs ends no tunnel. A client that comes
 // while it is outside the CA's lifetime cannot be served, and the row has the reason.
 func TestAClockOutsideTheCAsLifetimeIsNamed(t *testing.T) {
 	var ahead atomic.Int64
-	var log lockedBuffer
+	var log must.Output
 	authority, err := ca.NewSession(ca.Options{Session: "clock",
 		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
 	must.Do(t, err)
