@@ -20,9 +20,15 @@ import (
 // composing returns a person whose project has a devcontainer, on an engine.
 func composing(t *testing.T, engine string) *user {
 	t.Helper()
+	return composingFor(t, engine, recipes.Base(), stub.Script{}, "github")
+}
+
+// composingFor is composing on an image, with a model that says what a script has, and connectors.
+func composingFor(t *testing.T, engine string, on recipes.Image, script stub.Script, connectors ...string) *user {
+	t.Helper()
 	harness.NeedEngine(t, engine)
-	recipes.Need(t, engine, recipes.Base())
-	u := newUser(t, stub.Script{}, "github")
+	recipes.Need(t, engine, on)
+	u := newUser(t, script, connectors...)
 	u.engine = engine
 	must.Do(t, os.Mkdir(filepath.Join(u.project, ".devcontainer"), 0o755))
 	before := composedImages(t, engine)
