@@ -39,7 +39,40 @@ func TestAnAgentOnTheHostIsToldOfTheServer(t *testing.T) {
 	}
 }
 
-// AILERON_TEST_AGENTS is a directory with claude, codex and opencode: some 600 MB, which no test fetches.
+// Pi is told by a file of the session, which is gone when that has ended; its own subcommands are not.
+func TestPiIsToldOfTheServerByAFileOfTheSession(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, stub.Script{}, "github", "anthropic")
+	bin := filepath.Join(u.project, "bin")
+	must.Do(t, os.Mkdir(bin, 0o755))
+	const script = "#!/bin/sh\nprintf '%s\\n' \"$@\"\n[ \"$1\" != --extension ] || { cat \"$2\"; stat -c %a \"$2\"; }\n"
+	must.Do(t, os.WriteFile(filepath.Join(bin, "pi"), []byte(script), 0o755))
+	run := func(args ...string) []string {
+		cmd := u.command(append([]string{"launch", "--sandbox=off", "pi", "--"}, args...)...)
+		cmd.Dir = u.project
+		cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"))
+		r := finish(t, cmd)
+		if r.code != 0 {
+			t.Fatalf("exit %d\n%s", r.code, r.err)
+		}
+		return strings.Split(strings.TrimSpace(r.out), "\n")
+	}
+	lines := run("-p", "{file}")
+	if len(lines) < 8 || lines[0] != "--extension" || lines[2] != "-p" || lines[3] != "{file}" ||
+		lines[len(lines)-1] != "600" || !strings.HasPrefix(lines[1], u.home+"/sessions/") {
+		t.Fatalf("Pi got %q", lines)
+	}
+	contains(t, "the extension", strings.Join(lines, "\n"), `registerMcpServer("aileron", { command: "`+binary+
+		`", args: ["mcp"]`)
+	if _, err := os.Stat(lines[1]); !os.IsNotExist(err) {
+		t.Errorf("the file is there after the session: %v", err)
+	}
+	if lines := run("list"); len(lines) != 1 || lines[0] != "list" {
+		t.Errorf("a subcommand got %q", lines)
+	}
+}
+
+// AILERON_TEST_AGENTS is a directory with claude, codex, opencode and pi: some 700 MB, which no test fetches.
 func TestAnAgentOnTheHostCallsAnOperationAsATool(t *testing.T) {
 	dir := os.Getenv("AILERON_TEST_AGENTS")
 	if dir == "" {
@@ -56,6 +89,7 @@ func TestAnAgentOnTheHostCallsAnOperationAsATool(t *testing.T) {
 			"-m", "lab-model", "call the tool"}, nil},
 		{"opencode", "anthropic", []string{"run", "-m", "anthropic/claude-sonnet-4-5", "call the tool"},
 			[]string{`OPENCODE_CONFIG_CONTENT={"mcp":{"other":{"type":"local","command":["true"],"enabled":false}}}`}},
+		{"pi", "anthropic", []string{"--provider", "anthropic", "--model", "claude-sonnet-4-5", "-p", "call the tool"}, nil},
 	} {
 		t.Run(c.agent, func(t *testing.T) {
 			t.Parallel()

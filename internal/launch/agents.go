@@ -77,7 +77,11 @@ func AgentOnHost(agent agents.Agent, args []string, getenv func(string) string,
 		infof("aileron: %s is not told of the session's operations as tools: %s is no object of JSON", agent.Name,
 			agent.MCP.Variable)
 	}
-	return HostCommand{Agent: agent.Name, Args: slices.Concat(agent.Commands[:1], agent.Args, args), Env: env}
+	file := ""
+	if ok {
+		file = agent.MCP.FileFor(program)
+	}
+	return HostCommand{Agent: agent.Name, File: file, Args: slices.Concat(agent.Commands[:1], agent.Args, args), Env: env}
 }
 
 // NoAgent returns the error about a name that is not an agent's.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/sandbox/agents"
 )
 
 // HostCommand describes a command on this host.
@@ -27,6 +28,23 @@ type HostCommand struct {
 	Path  string   // of the program, as FindCommand returned it
 	Args  []string // the command and its arguments
 	Env   []string // further variables
+	// File is the text of a file of the session for which [agents.FilePlace] stands among Args; "" is none.
+	File string
+}
+
+// place writes the file of the command into the directory of its session.
+func (c *HostCommand) place(dir string) error {
+	at := slices.Index(c.Args, agents.FilePlace)
+	if c.File == "" || at < 0 {
+		return nil
+	}
+	path := filepath.Join(dir, "extension.js")
+	if err := os.WriteFile(path, []byte(c.File), 0o600); err != nil {
+		return fmt.Errorf("tell %s of the session's operations: %w", c.Agent, err)
+	}
+	c.Args = slices.Clone(c.Args)
+	c.Args[at] = path
+	return nil
 }
 
 // stopGrace is how long a command on this host has between SIGTERM and SIGKILL when its session is stopped, like one in
@@ -45,7 +63,11 @@ func (l *Launcher) OnHost(ctx context.Context, c HostCommand) error {
 	if err != nil {
 		return err
 	}
-	reaper, err := l.startHostReaper(host.ID())
+	err = c.place(host.Dir())
+	var reaper *hostReaper
+	if err == nil {
+		reaper, err = l.startHostReaper(host.ID())
+	}
 	if err != nil {
 		_ = l.unrecorded(1, host.Close(ctx, 1, "the command did not start"))
 		return err

@@ -5,6 +5,9 @@ import _ "embed"
 //go:embed pi.Dockerfile
 var piRecipe string
 
+//go:embed pi.js
+var piExtension string
+
 // piPrelude passes on the notes on the sandbox. A subcommand does not take them.
 const piPrelude = `case ${2-} in
 install|remove|uninstall|update|list|config) ;;
@@ -24,8 +27,8 @@ const piLayer = `mkdir -p /opt/links; rm -f /opt/links/pi; ` +
 // pi is Mario Zechner's agent: a program for Node.js, which the toolbox has.
 //
 // It uses its tools without asking, whatever it is told, so that there is no switch for that. Version 0.87 has no MCP:
-// the commands of connectors are what it uses. From 1.0 on, which the registry has only in part, it reads servers from
-// ~/.pi/agent/mcp.json, and ignores --mcp-config.
+// the commands of connectors are what it uses. From 1.0 on it has, and ignores --mcp-config: an extension registers the
+// server, so that its ~/.pi/agent/mcp.json need not be changed.
 func pi() Agent {
 	return Agent{
 		Name:     "pi",
@@ -36,10 +39,12 @@ func pi() Agent {
 			"PI_TELEMETRY": "0",
 		},
 		NeverAsks: true,
-		State:     []string{".pi/agent/sessions"},
-		Resume:    []string{"--continue"},
-		Prelude:   piPrelude,
-		Recipe:    []byte(piRecipe),
+		MCP: Registration{Args: []string{"--extension", FilePlace}, File: piExtension,
+			Except: []string{"install", "remove", "uninstall", "update", "list", "config", "mcp", "auth"}},
+		State:   []string{".pi/agent/sessions"},
+		Resume:  []string{"--continue"},
+		Prelude: piPrelude,
+		Recipe:  []byte(piRecipe),
 		Layer: Layer{Script: piLayer,
 			Files: []Copied{{"/opt/pi/", "/opt/pi/"}, {"/usr/local/bin/node", "/opt/pi/node"},
 				{"/opt/links/", "/usr/local/bin/"}},

@@ -21,9 +21,23 @@ type Registration struct {
 	// without arguments the first of them is meant.
 	Behind []string
 
+	// Except are subcommands that do not take Args.
+	Except []string
+
+	// File is the text of a file for which [FilePlace] stands in Args; "" is none. It is the session's, and no secret.
+	File string
+
 	// Variable is one whose value is a JSON object of the agent's configuration, and Config is that object. Where the
 	// variable has one, the two are merged.
 	Variable, Config string
+}
+
+// FilePlace is the argument in whose place the path of a Registration's file is to be.
+const FilePlace = "{file}"
+
+// FileFor returns the text of the file, "" for none.
+func (r Registration) FileFor(program string) string {
+	return strings.ReplaceAll(r.File, "{program}", quote(program))
 }
 
 // Register returns the user's arguments with those of r, and the variable to set; "" is none. now returns the value
@@ -37,6 +51,9 @@ func (r Registration) Register(program string, args []string, now func(string) s
 	if r.Variable != "" {
 		config, ok := merge(now(r.Variable), fill(r.Config))
 		return args, r.Variable + "=" + config, ok
+	}
+	if len(args) > 0 && slices.Contains(r.Except, args[0]) {
+		return args, "", false
 	}
 	at := 0
 	if len(r.Behind) > 0 {

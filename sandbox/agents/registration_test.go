@@ -124,3 +124,21 @@ func TestArgumentsStandBehindASubcommand(t *testing.T) {
 		t.Errorf("an agent without a way: %q, %q, %v", with, env, ok)
 	}
 }
+
+// Pi is told by an extension, which is JavaScript, and not in front of a subcommand of its own.
+func TestPiIsToldOfAServer(t *testing.T) {
+	pi, _ := agents.Find("pi")
+	with, env, ok := pi.MCP.Register(awkward, []string{"-p", "hello"}, none)
+	if !ok || env != "" || !slices.Equal(with, []string{"--extension", agents.FilePlace, "-p", "hello"}) {
+		t.Errorf("pi: %q, %q, %v", with, env, ok)
+	}
+	_, after, _ := strings.Cut(pi.MCP.FileFor(awkward), `{ command: `)
+	value, _, _ := strings.Cut(after, `, args: ["mcp"]`)
+	var command string
+	if err := json.Unmarshal([]byte(value), &command); err != nil || command != awkward {
+		t.Errorf("the extension starts %s: %v", value, err)
+	}
+	if with, _, ok := pi.MCP.Register(awkward, []string{"install", "x"}, none); ok || len(with) != 2 {
+		t.Errorf("pi install: %q, %v", with, ok)
+	}
+}
