@@ -22,13 +22,13 @@ type HARWriter struct {
 	count int
 }
 
-// NewHARWriter returns a writer of a log that aileron of this version made.
-func NewHARWriter(w io.Writer, version string) (*HARWriter, error) {
+// NewHARWriter returns a writer of a log that aileron of this version made. If w fails, a later Add does, and End.
+func NewHARWriter(w io.Writer, version string) *HARWriter {
 	h := &HARWriter{to: bufio.NewWriterSize(w, 64<<10)}
 	h.enc = json.NewEncoder(h.to)
 	h.enc.SetEscapeHTML(false)
-	_, err := h.to.Write(HARHead(version))
-	return h, err
+	_, _ = h.to.Write(HARHead(version)) // a bufio.Writer returns its first error from then on
+	return h
 }
 
 // Add writes one entry.
@@ -60,11 +60,7 @@ const HARTail = "]}}\n"
 
 // WriteEmptyHAR writes a HAR log without an entry.
 func WriteEmptyHAR(w io.Writer, version string) error {
-	h, err := NewHARWriter(w, version)
-	if err != nil {
-		return err
-	}
-	return h.End()
+	return NewHARWriter(w, version).End()
 }
 
 // maxUnpaired bounds the intents for which WriteHAR remembers that no outcome was found yet.
@@ -76,12 +72,9 @@ const maxUnpaired = 1 << 17
 // Other rows are not in it. Of an exchange beyond maxUnpaired that are open at once, the intent is an entry of its
 // own.
 func WriteHAR(ctx context.Context, l *audit.Log, w io.Writer, version string, filter audit.Filter) error {
-	out, err := NewHARWriter(w, version)
-	if err != nil {
-		return err
-	}
+	out := NewHARWriter(w, version)
 	open := unpairedIntents{seqs: map[string]int64{}}
-	err = l.Each(ctx, filter, func(r audit.Row) error {
+	err := l.Each(ctx, filter, func(r audit.Row) error {
 		request := requestID(&r)
 		if r.Event == audit.EventProxyStarted {
 			if filter.Event != audit.EventProxyStarted && open.add(request, r.Seq) {

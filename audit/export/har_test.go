@@ -121,20 +121,24 @@ func TestHARHasAnEntryForEachExchange(t *testing.T) {
 // A log that was edited may have two intents of one request: neither hides the other.
 func TestHARHasEachOfTwoIntentsOfARequest(t *testing.T) {
 	l := exchangeLog(t)
-	before := len(readHAR(t, l, audit.Filter{}))
-	for range 2 {
-		r := exchangeRows()[1]
-		r.RequestID = "twice"
+	want := len(readHAR(t, l, audit.Filter{})) + 3
+	for _, c := range []struct {
+		request string
+		row     int // of exchangeRows
+	}{{"between", 1}, {"between", 4}, {"twice", 1}, {"twice", 1}} { // r3 has no outcome either
+		r := exchangeRows()[c.row]
+		r.RequestID = c.request
 		if _, err := l.Append(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	seqs := map[int64]bool{}
-	for _, e := range readHAR(t, l, audit.Filter{}) {
+	entries := readHAR(t, l, audit.Filter{})
+	for _, e := range entries {
 		seqs[e.Aileron.Seq] = true
 	}
-	if len(seqs) != before+2 {
-		t.Errorf("%d rows have entries, want %d", len(seqs), before+2)
+	if len(seqs) != want || len(entries) != want {
+		t.Errorf("%d entries of %d rows, want %d", len(entries), len(seqs), want)
 	}
 }
 
@@ -222,8 +226,10 @@ func (w *limited) Write(p []byte) (int, error) {
 
 func TestHARReportsAFailedWrite(t *testing.T) {
 	l := exchangeLog(t)
-	if err := WriteHAR(t.Context(), l, &limited{1000}, "test", audit.Filter{}); !errors.Is(err, errNoSpace) {
-		t.Errorf("WriteHAR = %v, want %v", err, errNoSpace)
+	for _, left := range []int{0, 1000} {
+		if err := WriteHAR(t.Context(), l, &limited{left}, "test", audit.Filter{}); !errors.Is(err, errNoSpace) {
+			t.Errorf("WriteHAR with room for %d bytes = %v, want %v", left, err, errNoSpace)
+		}
 	}
 }
 
