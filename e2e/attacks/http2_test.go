@@ -277,6 +277,7 @@ func h2Origin(c *testCase) {
 				}
 			}
 			respond(f, id, "ok")
+			givenUp(f)
 		}},
 		"trailers": {taken, func(f *http2.Framer, id uint32) {
 			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id,
@@ -338,6 +339,17 @@ func (c *testCase) speaksH2(o *origin, answer func(f *http2.Framer, id uint32) b
 			}
 		}
 	})
+}
+
+// givenUp reads until the other side has given up the stream or the connection. Closed before that, with frames
+// unread, the connection would be reset, and what is still on its way lost.
+func givenUp(f *http2.Framer) {
+	for {
+		frame, err := f.ReadFrame()
+		if _, reset := frame.(*http2.RSTStreamFrame); reset || err != nil {
+			return
+		}
+	}
 }
 
 func respond(f *http2.Framer, id uint32, body string) {
