@@ -79,7 +79,7 @@ func TestARequestOfABoxWaitsUntilItIsApproved(t *testing.T) {
 		t.Errorf("before the approval the service got %v", seen)
 	}
 	shown := u.must("approval", "show", q.ID).out
-	contains(t, "approval show", shown, "asker write", "bearer/", "api.echo.example", "\n  | path: /echo\n", "\n  | one\n")
+	contains(t, "approval show", shown, "asker write", "bearer/", "api.echo.example", "\n  | POST /echo\n", "\n  | one\n")
 	u.must("approval", "approve", q.ID)
 	u.must("approval", "deny", u.asked("two").ID)
 	box.Wait()

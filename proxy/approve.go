@@ -21,6 +21,8 @@ const (
 	// maxDigested is the longest body that is read before a person has decided. A longer one stays unread behind its
 	// first [approval.MaxShown] bytes.
 	maxDigested = 1 << 20
+	// minRead is the least time for a body to come that is read before a person has decided.
+	minRead = 5 * time.Second
 	// heldCost is what a held request takes of the session's memory, beside its body.
 	heldCost = 8 << 10
 )
@@ -33,15 +35,11 @@ const ApprovalsPath = "/v1/approvals/"
 
 // needsApproval reports whether a person has to approve the exchange's request.
 func (x *Exchange) needsApproval() bool {
-	p := x.p
-	if p.cfg.Approvals == nil {
-		return false // Decide has denied it
-	}
-	op := x.match.Operation
-	if op != nil && op.Approval == "required" {
+	if op := x.match.Operation; op != nil && op.Approval == "required" {
 		return true
 	}
-	return p.cfg.AskFirst != nil && p.cfg.AskFirst(op, x.row.Method, x.target)
+	ask := x.p.cfg.AskFirst
+	return ask != nil && ask(Asked{x.match.Operation, x.target, x.request.Header, x.decision.Doubtful})
 }
 
 // awaitApproval holds a request until a person has approved it, and denies it if that takes too long. It has no
@@ -50,30 +48,47 @@ func (x *Exchange) awaitApproval() *Denial {
 	if !x.needsApproval() {
 		return nil
 	}
+	if x.p.cfg.Approvals == nil {
+		d := ReasonApproval.Deny("%s asks for an approval", x.what())
+		d.advice = noSurface
+		return d
+	}
 	if x.credentialed() {
 		if _, d := x.grants.Credential(x.match.Operation); d != nil {
 			return d // what it would be denied for afterwards
 		}
 	}
+	until := time.Now().Add(x.p.cfg.Hold)
 	ctx, cancel := context.WithCancelCause(x.request.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(x.p.draining, func() { cancel(errDraining) })()
-	x.hold = x.p.budget.Conn().Hold(func() { cancel(budget.ErrShed) })
-	if !x.hold.Take(heldCost) {
-		return DenyMemory()
-	}
 	r, d := x.approvalRequest()
 	if d != nil {
 		return d
 	}
+	if rule := x.p.cfg.Approvals.Ruled(r.Subject); rule != nil { // its body need not be read
+		if passes, d := x.follow(ctx, rule, r, until); passes || d != nil {
+			return d
+		}
+	}
+	x.hold = x.p.budget.Conn().Hold(func() { cancel(budget.ErrShed) })
+	if !x.hold.Take(heldCost) {
+		return DenyMemory()
+	}
+	if d := x.readBody(ctx, &r, until); d != nil {
+		return d
+	}
 	x.hold.Stall(0)
-	until := time.Now().Add(x.p.cfg.Hold)
 	for {
 		if passes, d := x.ask(ctx, r, until); passes || d != nil {
+			x.hold.Move(0) // it stands still no more
 			return d
 		}
 	}
 }
+
+// noSurface is what a denial means where no person can be asked.
+var noSurface = &advice{false, "There is no way to approve here, so do not retry."}
 
 // errDraining is the cause with which a held request ends when the session does.
 var errDraining = errors.New("the session is ending")
@@ -81,11 +96,10 @@ var errDraining = errors.New("the session is ending")
 // ask asks for an approval of the exchange's request. It may neither pass nor be denied: an equal request has used the
 // approval up.
 func (x *Exchange) ask(ctx context.Context, r approval.Request, until time.Time) (passes bool, _ *Denial) {
-	what := x.asked()
 	ticket, err := x.p.cfg.Approvals.Ask(ctx, r)
 	switch {
 	case errors.Is(err, approval.ErrFull):
-		return false, ReasonApprovals.Deny("%s needs an approval, and %d others wait for one already", what, approval.MaxOpen)
+		return false, ReasonApprovals.Deny("%s needs an approval, and too many others wait for one, or did of late", x.what())
 	case errors.Is(err, approval.ErrClosed):
 		return false, ReasonDraining.Deny("the session is ending")
 	case err != nil && ctx.Err() == nil:
@@ -93,15 +107,22 @@ func (x *Exchange) ask(ctx context.Context, r approval.Request, until time.Time)
 	case err != nil:
 		return false, denyHeld(ctx)
 	}
+	return x.follow(ctx, ticket, r, until)
+}
+
+// follow waits for what is decided about a request, and does that.
+func (x *Exchange) follow(ctx context.Context, ticket *approval.Ticket, r approval.Request, until time.Time,
+) (passes bool, d *Denial) {
 	defer ticket.Leave()
 	state := ticket.Wait(ctx, until)
 	if ctx.Err() != nil {
 		return false, denyHeld(ctx)
 	}
-	var d *Denial
 	switch state {
 	case approval.Approved:
+		x.asked = &r.Subject
 		if d = x.regrant(); d == nil && !ticket.Use() {
+			x.asked = nil
 			return false, nil
 		}
 		if d == nil {
@@ -109,14 +130,14 @@ func (x *Exchange) ask(ctx context.Context, r approval.Request, until time.Time)
 			return true, nil
 		}
 	case approval.Denied:
-		d = ReasonApprovalDenied.Deny("the user denied %s", what)
+		d = ReasonApprovalDenied.Deny("the user denied %s", x.what())
 	case approval.Expired:
 		d = ReasonDraining.Deny("the session is ending")
 	default:
-		d = ReasonApproval.Deny("%s waits for the user's approval %s", what, ticket.ID())
+		d = ReasonApproval.Deny("%s waits for the user's approval %s", x.what(), ticket.ID())
 		if r.Streams {
 			d = ReasonApproval.Deny("%s was not approved in time, and its body of more than %d bytes can be approved only "+
-				"while it is sent", what, maxDigested)
+				"while it is sent", x.what(), maxDigested)
 		}
 	}
 	d.Approval = ticket.ID()
@@ -134,8 +155,8 @@ func denyHeld(ctx context.Context) *Denial {
 	return ReasonClientGone.Deny("the client went away while its request waited for an approval")
 }
 
-// asked returns what the exchange asks for, in words of the connector alone.
-func (x *Exchange) asked() string {
+// what returns what the exchange asks for, in words of the connector alone.
+func (x *Exchange) what() string {
 	if op := x.match.Operation; op != nil {
 		return op.Tool + " " + op.Name
 	}
@@ -143,12 +164,15 @@ func (x *Exchange) asked() string {
 }
 
 // regrant makes what is granted now the grants of an exchange that was held: a credential may have been revoked since,
-// the vault locked, or a connector removed. The approval is not used up if it denies.
+// or bound anew, the vault locked, or a connector or an action removed. The approval is not used up if it denies.
 func (x *Exchange) regrant() *Denial {
-	now := x.p.now(x.grants)
-	if now != x.grants && !now.Index.Equal(x.grants.Index) {
-		return ReasonApproval.Deny("what the connectors grant changed while %s waited; the next such request is decided "+
-			"by that", x.asked())
+	now := x.p.grants.Load()
+	if pin := x.grants.pin; pin != "" {
+		now = now.Pinned[pin]
+	}
+	if now == nil || now != x.grants && !now.Index.Equal(x.grants.Index) {
+		return ReasonApproval.Deny("what this session may do changed while %s waited; the next such request is decided "+
+			"by that", x.what())
 	}
 	x.grants = now
 	op := x.match.Operation
@@ -161,51 +185,149 @@ func (x *Exchange) regrant() *Denial {
 	if op.Injection == nil {
 		return nil
 	}
-	_, d := now.Credential(op)
-	return d
+	bound, d := now.Credential(op)
+	if d != nil {
+		return d
+	}
+	return x.denySwapped(bound)
 }
 
-// approvalRequest returns what a person is asked about. It reads the body, or its beginning.
-func (x *Exchange) approvalRequest() (r approval.Request, d *Denial) {
+// denySwapped denies a request that was approved with another credential than the one that it would be sent with.
+func (x *Exchange) denySwapped(b Bound) *Denial {
+	if x.asked == nil || x.asked.Binding == b.Binding && x.asked.BindingID == b.ID {
+		return nil
+	}
+	return ReasonApproval.Deny("the credential of %s is another than the one that was asked about", x.what())
+}
+
+// approvalRequest returns what a person is asked about, without the body: the request as it is to be sent.
+func (x *Exchange) approvalRequest() (r approval.Request, _ *Denial) {
 	t := x.target
+	sent, d := x.stripped()
+	if d != nil {
+		return r, d
+	}
 	r = approval.Request{
-		Method: t.Method, Scheme: t.Scheme, Host: t.Host, Port: int(t.Port), Path: t.Path, Query: t.Query,
-		Inputs: []approval.Value{}, Fields: x.fieldsShown(), HTTPVersion: x.row.HTTPVersion,
+		Method: t.Method, Scheme: t.Scheme, Host: t.Host, Port: int(t.Port), Path: t.Path, Query: sent.URL.RawQuery,
+		Fields: fieldsShown(sent.Header), HTTPVersion: x.row.HTTPVersion,
 		Source: string(x.at.Source), RequestID: x.row.RequestID,
+	}
+	if sent.URL.ForceQuery {
+		r.Path += "?"
 	}
 	if op := x.match.Operation; op != nil {
 		r.Subject = approval.Subject{Connector: string(op.Connector.FQN), Hash: op.Connector.Hash, Tool: op.Tool,
 			Operation: op.Name}
-		r.Version = op.Connector.Version
+		r.Version, r.Covers, r.AnyPath = op.Connector.Version, covers(op), op.Path.String() == ""
 		if x.credentialed() {
-			r.Binding = x.grants.Bound[op.Connector.FQN].Binding
+			b := x.grants.Bound[op.Connector.FQN]
+			r.Binding, r.BindingID = b.Binding, b.ID
 		}
 	}
-	for _, p := range x.match.Params {
-		r.Inputs = append(r.Inputs, approval.Value{Name: p.Name, In: "path", Value: unescaped(p.Value, url.PathUnescape)})
+	if r.WebSocket = x.websocket != nil; r.WebSocket {
+		for _, name := range x.websocket.Protocols {
+			r.Fields = append(r.Fields, approval.Value{Name: "Sec-Websocket-Protocol", Value: name})
+		}
 	}
-	for pair := range strings.SplitSeq(t.Query, "&") {
+	size := 0
+	for _, f := range r.Fields {
+		size += len(f.Name) + len(f.Value)
+	}
+	params := strings.Count(r.Query, "&") + len(x.match.Params)
+	if len(r.Path)+len(r.Query) > approval.MaxTarget || params >= approval.MaxInputs || size > approval.MaxFields {
+		d := ReasonApproval.Deny("%s needs an approval, and cannot be shown: a path and query of at most %d bytes with at "+
+			"most %d parameters can, and header fields of at most %d bytes", x.what(), approval.MaxTarget, approval.MaxInputs,
+			approval.MaxFields)
+		d.advice = &advice{false, "Nothing was sent. Make the request smaller."}
+		return r, d
+	}
+	r.Inputs = inputsShown(x.match.Params, r.Query)
+	return r, nil
+}
+
+// stripped returns the request as the steps leave it that take from it: what a person is asked about is what is sent.
+func (x *Exchange) stripped() (*http.Request, *Denial) {
+	t := x.target
+	r := &http.Request{Method: x.request.Method, Header: x.request.Header.Clone(), ProtoMajor: 1, ProtoMinor: 1,
+		URL: &url.URL{RawQuery: t.Query, ForceQuery: t.Query == "" && strings.HasSuffix(x.request.RequestURI, "?")}}
+	delete(r.Header, "Host")
+	if err := apply(removingSteps, x, r); err != nil {
+		return nil, denyStep(err)
+	}
+	return r, nil
+}
+
+// covers returns what an operation allows, in words of its connector.
+func covers(op *spec.Operation) string {
+	var hosts []string
+	for _, h := range op.Hosts {
+		hosts = append(hosts, h.String())
+	}
+	method, path := op.Method, op.Path.String()
+	if method == "" || method == "*" {
+		method = "any method"
+	}
+	if path == "" {
+		path = ", any path"
+	}
+	return method + " " + strings.Join(hosts, " ") + path
+}
+
+// inputsShown returns the inputs of a request, as a server reads them.
+func inputsShown(params []spec.Param, query string) []approval.Value {
+	all := []approval.Value{}
+	for _, p := range params {
+		all = append(all, approval.Value{Name: p.Name, In: "path", Value: unescaped(p.Value, url.PathUnescape)})
+	}
+	for pair := range strings.SplitSeq(query, "&") {
 		if name, value, _ := strings.Cut(pair, "="); pair != "" {
-			r.Inputs = append(r.Inputs, approval.Value{Name: unescaped(name, url.QueryUnescape), In: "query",
+			all = append(all, approval.Value{Name: unescaped(name, url.QueryUnescape), In: "query",
 				Value: unescaped(value, url.QueryUnescape)})
 		}
 	}
+	return all
+}
+
+// readBody reads the body of a request that is to be asked about, or its beginning, as long as it may be held.
+func (x *Exchange) readBody(ctx context.Context, r *approval.Request, until time.Time) *Denial {
 	if x.sent == nil {
-		return r, nil
+		return nil
 	}
-	body, whole, err := x.sent.Prefetch(maxDigested, x.hold.Take)
+	type result struct {
+		body  []byte
+		whole bool
+		err   error
+	}
+	read := make(chan result, 1)
+	sent, hold := x.sent, x.hold // x may be another's when the read ends
+	x.p.reads.Go(func() {
+		body, whole, err := sent.Prefetch(maxDigested, func(n int64) bool { return ctx.Err() == nil && hold.Take(n) })
+		read <- result{body, whole, err}
+	})
+	timer := time.NewTimer(max(time.Until(until), minRead))
+	defer timer.Stop()
+	var got result
+	select {
+	case got = <-read:
+	case <-timer.C:
+		return ReasonSlow.Deny("the request body did not come in the time for which a request waits for an approval")
+	case <-ctx.Done():
+		return denyHeld(ctx)
+	}
 	switch {
-	case errors.Is(err, budget.ErrShed):
-		return r, DenyMemory()
-	case err != nil:
-		return r, DenyBody(err)
+	case ctx.Err() != nil:
+		return denyHeld(ctx)
+	case errors.Is(got.err, budget.ErrShed):
+		return DenyMemory()
+	case got.err != nil:
+		return DenyBody(got.err)
 	}
-	r.Streams, r.BodyBytes = !whole, int64(len(body))
-	if r.BodySHA256 = approval.Digest(body); r.Streams {
+	r.Streams, r.BodyBytes = !got.whole, int64(len(got.body))
+	if r.BodySHA256 = approval.Digest(got.body); r.Streams {
 		r.BodyBytes, r.BodySHA256 = x.request.ContentLength, ""
 	}
-	r.Body = body[:min(len(body), approval.MaxShown)]
-	return r, nil
+	r.Body = got.body[:min(len(got.body), approval.MaxShown)]
+	return nil
 }
 
 // unescaped returns a value as a server reads it, or as it is on the wire if that is not possible.
@@ -230,16 +352,11 @@ var volatileFields = map[string]bool{
 // hiddenValue stands for the value of a field that may be a credential of the sandbox's own.
 const hiddenValue = "(hidden)"
 
-// fieldsShown returns the request fields that are sent and may change what the request means, sorted.
-func (x *Exchange) fieldsShown() []approval.Value {
-	h := x.request.Header
-	if x.credentialed() {
-		h = h.Clone()
-		_ = x.acceptedFields().ModifyRequest(&http.Request{Header: h}) // it never fails
-	}
+// fieldsShown returns the request fields that may change what a request means, sorted.
+func fieldsShown(h http.Header) []approval.Value {
 	var all []approval.Value
 	for name, values := range h {
-		if volatileFields[name] || strings.HasPrefix(name, "Sec-") && name != "Sec-Websocket-Protocol" {
+		if volatileFields[name] || strings.HasPrefix(name, "Sec-") {
 			continue
 		}
 		for _, value := range values {

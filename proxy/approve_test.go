@@ -23,6 +23,8 @@ const asksSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"g
 "tools":[{"name":"calls","operations":[
  {"name":"merge","method":"POST","path":"/v1/things/{id}/merge","hosts":["api.good.example"],"credential":"bearer",
    "approval":"required"},
+ {"name":"live","method":"GET","path":"/v1/live","hosts":["api.good.example"],"credential":"bearer",
+   "upgrade":"websocket","approval":"required"},
  {"name":"get","method":"GET","path":"/v1/things/{id}","hosts":["api.good.example"],"credential":"bearer"},
  {"name":"open","method":"POST","path":"/v1/open","hosts":["plain.good.example"],"approval":"required"}]}]}`
 
@@ -36,7 +38,7 @@ type asks struct {
 const mergeURL = "https://api.good.example/v1/things/7/merge"
 
 // newAsks is a world whose requests are held for a time.
-func newAsks(t *testing.T, hold time.Duration, answer http.HandlerFunc) *asks {
+func newAsks(t *testing.T, hold time.Duration, answer http.HandlerFunc, set ...func(*Config)) *asks {
 	t.Helper()
 	a := &asks{}
 	a.queue = approval.New(approval.Options{Session: "S", Agent: "agent",
@@ -52,7 +54,12 @@ func newAsks(t *testing.T, hold time.Duration, answer http.HandlerFunc) *asks {
 				Operation: q.Operation, Host: q.Host, Fields: all})
 			return err
 		}})
-	a.world = newWorldWith(t, false, func(c *Config) { c.Approvals, c.Hold = a.queue, hold }, answer)
+	a.world = newWorldWith(t, false, func(c *Config) {
+		c.Approvals, c.Hold = a.queue, hold
+		for _, more := range set {
+			more(c)
+		}
+	}, answer)
 	c := must.Get(spec.Load([]byte(callsManifest), []byte(asksSpec)))(t)
 	c.Hash = "sha256:1"
 	a.index = must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
@@ -284,7 +291,17 @@ func TestAnApprovalGrantsNothingThatIsNotThere(t *testing.T) {
 		take func(a *asks)
 		want Reason
 	}{
-		"the binding was revoked": {func(a *asks) { a.grant("") }, ReasonUnbound},
+		"the binding was revoked":          {func(a *asks) { a.grant("") }, ReasonUnbound},
+		"it was bound to another identity": {func(a *asks) { a.grant("api_key/x/other") }, ReasonApproval},
+		"it got another secret": {func(a *asks) {
+			old := a.plane.grants.Load()
+			g := &Grants{Index: a.index, Scrub: old.Scrub, Bound: map[spec.FQN]Bound{}}
+			for fqn, b := range old.Bound {
+				b.ID = "another"
+				g.Bound[fqn] = b
+			}
+			a.plane.SetGrants(g)
+		}, ReasonApproval},
 		"the vault was locked": {func(a *asks) {
 			a.plane.SetGrants(&Grants{Index: a.index, Scrub: a.plane.grants.Load().Scrub, Locked: true})
 		}, ReasonVaultLocked},
@@ -450,7 +467,7 @@ func TestNobodyIsAskedInVain(t *testing.T) {
 // A request may be asked about that its connector does not ask about.
 func TestAUserAsksForMore(t *testing.T) {
 	a := newAsks(t, time.Millisecond, hello)
-	a.plane.cfg.AskFirst = func(op *spec.Operation, method string, t spec.Target) bool { return method == "GET" }
+	a.plane.cfg.AskFirst = func(a Asked) bool { return a.Target.Method == "GET" }
 	res, body := a.do("GET", "https://api.good.example/v1/things/7", "")
 	a.approve(deniedAs(t, res.StatusCode, body, 403, ReasonApproval))
 	if res, _ := a.do("GET", "https://api.good.example/v1/things/7", ""); res.StatusCode != 200 {

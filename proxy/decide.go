@@ -52,6 +52,7 @@ type Decision struct {
 	// [spec.Index.IsOpen] holds for its host.
 	Verbatim bool
 	Denial   *Denial // the response to the client, for Deny; nil otherwise
+	Doubtful bool    // two servers may read the target differently
 }
 
 // Decide returns the decision about a request. Every path to it leads here: a
@@ -80,13 +81,13 @@ func Decide(q Question) Decision {
 	named := no == nil || q.Index.Covers(t.Host, t.Port)
 	switch {
 	case !named && q.Passthrough:
-		return q.judge(Decision{Verdict: Passthrough, Target: t})
+		return q.judge(Decision{Verdict: Passthrough, Target: t, Doubtful: doubt != ""})
 	case named && doubt != "" && !(no == nil && (m.Operation.AnyPath() || m.HasEscapedSlash() && isPlainButSlashes(t))):
 		return Denied(ReasonMalformed.Deny("%s", doubt))
 	case no != nil:
 		return Denied(DenyNoMatch(no, q.Upgrade))
 	}
-	return q.judge(Decision{Verdict: Allow, Target: t, Match: m})
+	return q.judge(Decision{Verdict: Allow, Target: t, Match: m, Doubtful: doubt != ""})
 }
 
 // Denied returns the decision that a request is denied with d.
@@ -142,7 +143,7 @@ func (q Question) denyUnapproved(op *spec.Operation) *Denial {
 		return nil
 	}
 	d := ReasonApproval.Deny("%s %s asks for an approval", op.Tool, op.Name)
-	d.advice = &advice{false, "There is no way to approve here, so do not retry."}
+	d.advice = noSurface
 	return d
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/proxy/approval"
 	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/capture"
 	"github.com/ALRubinger/aileron/proxy/modify"
@@ -44,7 +45,8 @@ type Exchange struct {
 	intended   bool              // its intent is committed
 	capture    *capture.Exchange // nil: there is no capture
 
-	hold *budget.Hold // of a request that was held for an approval; nil: it was not
+	asked *approval.Subject // what a person has approved; nil: it needs no approval, or has none yet
+	hold  *budget.Hold      // of a request that was held for an approval; nil: it was not
 
 	websocket *modify.WebSocket // the handshake that was asked for; nil: none was
 
@@ -258,6 +260,9 @@ func (x *Exchange) bindCredential() (d *Denial) {
 		d = x.freshen(vault.Secret{})
 	}
 	x.row.Binding = x.bound.Binding
+	if d == nil {
+		d = x.denySwapped(x.bound)
+	}
 	return d
 }
 
@@ -287,7 +292,9 @@ func (x *Exchange) freshen(refused vault.Secret) (d *Denial) {
 			"decided by that", fqn)
 	}
 	x.grants = now
-	x.bound, d = now.Credential(x.match.Operation)
+	if x.bound, d = now.Credential(x.match.Operation); d == nil {
+		d = x.denySwapped(x.bound)
+	}
 	return d
 }
 

@@ -58,7 +58,8 @@ type Action struct {
 type Bound struct {
 	Binding    string
 	Credential vault.Credential
-	Login      Login // renews Credential; nil: it is used as it is
+	ID         string // differs after each change of the credential but a renewal of Login
+	Login      Login  // renews Credential; nil: it is used as it is
 }
 
 // Login keeps the credential of a binding valid, whose secret changes meanwhile. Package oauth has one.

@@ -29,6 +29,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -74,7 +75,7 @@ type Config struct {
 	Hold      time.Duration // how long a request is held for an approval; default DefaultHold
 	// AskFirst reports whether a request needs an approval that its operation, nil for passthrough, does not require.
 	// Nil: none does.
-	AskFirst func(op *spec.Operation, method string, t spec.Target) bool
+	AskFirst func(Asked) bool
 }
 
 // Recorder writes audit rows. Append returns when the row is committed;
@@ -129,6 +130,8 @@ type Plane struct {
 	floodRate  *rate.Limiter // of rows for denials beyond those that may wait
 	flood      summary.Summary[flood]
 
+	reads sync.WaitGroup // of bodies that are read before they are sent
+
 	peek, peekStream time.Duration // peekWait and peekWaitStream, except in tests that wait for what comes
 }
 
@@ -177,12 +180,21 @@ func (p *Plane) Turns() *fair.Scheduler { return p.fair }
 // Draining ends when the plane begins to drain.
 func (p *Plane) Draining() context.Context { return p.draining }
 
+// Asked is what is known of a request that may need an approval.
+type Asked struct {
+	Operation *spec.Operation // nil: no connector names the host
+	Target    spec.Target
+	Header    http.Header
+	Doubtful  bool // two servers may read the target differently
+}
+
 // Settle records what has only been counted so far. At the end of the last listener it also waits for the goroutines
 // that send request bodies upstream: they end with their requests, which are over, but a moment later.
 func (p *Plane) Settle(last bool) {
 	p.countFlood()
 	if last {
 		p.upstream.Wait()
+		p.reads.Wait()
 	}
 }
 

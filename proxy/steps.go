@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/ALRubinger/aileron/proxy/modify"
@@ -28,17 +29,21 @@ func apply[Message any](steps []step[Message], x *Exchange, m Message) error {
 	return nil
 }
 
-// requestSteps is what happens to a request on its way upstream, in order.
-var requestSteps = []step[*http.Request]{
+// removingSteps is what is taken from a request on its way upstream, in order. What is left is what a person approves.
+var removingSteps = []step[*http.Request]{
 	{always, request(modify.StripHopByHop{})},
 	{isOperation, request(modify.StripHandled{})},
 	{(*Exchange).credentialed, (*Exchange).keepAccepted},
 	{(*Exchange).credentialed, request(modify.RequestIdentity{})},
 	{(*Exchange).credentialed, (*Exchange).stripQueryCredentials},
+}
+
+// requestSteps is what happens to a request on its way upstream, in order.
+var requestSteps = append(slices.Clip(removingSteps), []step[*http.Request]{
 	{(*Exchange).credentialed, (*Exchange).injectCredential},
 	{isGRPCOperation, request(modify.AcceptTrailers{})},
 	{isWebSocket, (*Exchange).offerWebSocket},
-}
+}...)
 
 // responseSteps is what happens to an operation's response on its way to the
 // client, in order.

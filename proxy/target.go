@@ -205,6 +205,9 @@ func wholePath(path string) string {
 	return b.String()
 }
 
+// RowPath returns the path of a target as an audit row has it.
+func RowPath(path string) string { return wholePath(strings.TrimSuffix(path, "?")) }
+
 // Authority is the one host and port of an exchange. It is made once, from
 // the request line that opened the way (CONNECT or an absolute target), and
 // is from then on the only input to policy, name resolution, dialling, SNI,

@@ -36,6 +36,13 @@ func (b *turnedBody) Ready() bool {
 	return ok && src.Ready()
 }
 
+// Pause notes that the body is not read for a while, and not by its client's fault.
+func (b *turnedBody) Pause() {
+	if src, ok := b.ReadCloser.(interface{ Pause() }); ok {
+		src.Pause()
+	}
+}
+
 // relayInTurns makes relay redact and record its messages, and take a turn for each piece of one. It waits for a turn
 // even if its exchange ends meanwhile: a message with a gap would be worse.
 func (x *Exchange) relayInTurns(relay *websocket.Relay) {

@@ -159,6 +159,9 @@ func (ix *Index) MatchOperation(op *Operation, t Target) (Match, *NoMatch) {
 	return m, nil
 }
 
+// Covers reports whether the pattern is for a host, in lower case, and a port.
+func (h HostPattern) Covers(host string, port uint16) bool { return h.covers(host, port) }
+
 func (h HostPattern) covers(host string, port uint16) bool {
 	if h.Port != port {
 		return false

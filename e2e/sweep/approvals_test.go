@@ -93,7 +93,7 @@ func (s *session) approvals() {
 		var kept string
 		s.want(s.ask(scope, func(id string) {
 			kept = id
-			shown("approve", id, "--for", scope)
+			shown("approve", id, "--for", scope, "--yes")
 		}), 200, "approved for "+scope)
 		p.searchFiles("while something is approved for " + scope)
 		shown("revoke", kept)

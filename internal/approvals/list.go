@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"time"
 
@@ -38,6 +39,23 @@ func News(all []approval.Question, seen map[string]approval.State) (news []appro
 	return news
 }
 
+// maxRequest bounds a request in a list, in characters.
+const maxRequest = 60
+
+// plain returns a request with what is not plain ASCII, and a blank in its path, as in a URL.
+func plain(text string) string {
+	method, rest, _ := strings.Cut(text, " ")
+	var out strings.Builder
+	for _, c := range []byte(rest) {
+		if c <= ' ' || c > '~' {
+			fmt.Fprintf(&out, "%%%02X", c)
+			continue
+		}
+		out.WriteByte(c)
+	}
+	return method + " " + out.String()
+}
+
 // Heads are the names of the columns of a list.
 var Heads = []string{"id", "state", "for", "session", "operation", "request"}
 
@@ -54,12 +72,12 @@ func Cells(q approval.Question, now time.Time) []string {
 	if q.SessionID != "" {
 		session = strings.TrimSpace(review.ShortSession(q.SessionID) + " " + q.Agent)
 	}
-	what := q.Method + " " + hostOf(q.Request) + q.Path
+	what := plain(q.Method + " " + hostOf(q.Request) + q.Path)
 	if q.For == approval.Always || q.For == approval.Session {
 		what = q.Connector + " " + q.Version + ", " + cmp.Or(q.Binding, "without a credential")
 	}
 	cells := []string{q.ID, state, cmp.Or(string(q.For), "-"), session,
-		cmp.Or(strings.TrimSpace(q.Tool+" "+q.Operation), "-"), review.Cut(what, 200)}
+		cmp.Or(strings.TrimSpace(q.Tool+" "+q.Operation), "-"), review.Cut(what, maxRequest)}
 	for i := range cells {
 		cells[i] = termsafe.Line(cells[i])
 	}

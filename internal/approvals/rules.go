@@ -52,7 +52,10 @@ func (r Rules) List() (all []approval.Rule, err error) {
 		return nil, fmt.Errorf("read the approvals: %w", err)
 	}
 	var faults []error
-	for _, e := range entries[:min(len(entries), maxRules)] {
+	if len(entries) > maxRules {
+		return nil, fmt.Errorf("read the approvals: %s has more than %d entries", r.dir, maxRules)
+	}
+	for _, e := range entries {
 		id, ok := strings.CutSuffix(e.Name(), ".json")
 		if !ok || !audit.IsID(id) {
 			continue
@@ -90,15 +93,16 @@ func (r Rules) read(id string) (approval.Rule, error) {
 
 func (r Rules) path(id string) string { return filepath.Join(r.dir, id+".json") }
 
-// Find returns the decision about a subject. One that denies comes first.
-func (r Rules) Find(s approval.Subject) (found approval.Rule, ok bool) {
-	all, _ := r.List() // one that cannot be read decides nothing: a person is asked
+// Find returns the decision about a subject. One that denies comes first. The error is about decisions that could not
+// be read, of which one may be another.
+func (r Rules) Find(s approval.Subject) (found approval.Rule, ok bool, err error) {
+	all, err := r.List()
 	for _, rule := range all {
 		if rule.Subject == s && (!ok || !rule.Approve) {
 			found, ok = rule, true
 		}
 	}
-	return found, ok
+	return found, ok, err
 }
 
 // Keep adds a decision. It is durable when Keep returns.

@@ -1,65 +1,91 @@
 package approvals
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/ALRubinger/aileron/internal/review"
+	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/proxy/approval"
 )
 
-// agentMark begins each line that has what an agent wrote. No line of aileron's begins with it.
-const agentMark = "  | "
-
+// The marks of what an agent wrote: of a line, and of what follows of one that is too long. No line of aileron's begins
+// with one.
 const (
-	maxShownValue = 2000 // of a value, in bytes
-	maxBodyLine   = 500
-	maxBodyLines  = 200
+	agentMark = "  | "
+	moreMark  = "  |+"
 )
 
+// maxColumns is the most that a line of an agent's has, so that a terminal does not fold it where there is no mark.
+const maxColumns = 80
+
 // Show prints a question for a person: first what aileron knows, then what the agent wrote, each line of which is
-// marked.
-func Show(out io.Writer, q approval.Question) error {
-	var b strings.Builder
-	line := func(name, value string) { fmt.Fprintf(&b, "%-12s %s\n", name+":", termsafe.Line(value)) }
-	line("id", q.ID)
-	line("state", stateText(q))
-	line("session", q.SessionID+" of "+cmp.Or(q.Agent, "-"))
-	line("requested", q.Requested.Local().Format(time.DateTime))
+// marked. columns is the width of the terminal, 0 if there is none.
+func Show(out io.Writer, q approval.Question, columns int) error {
+	if columns == 0 || columns > maxColumns {
+		columns = maxColumns
+	}
+	p := &printer{cells: max(columns-len(agentMark)-1, 8)}
+	p.line("id", q.ID)
+	p.line("state", stateText(q))
+	p.line("session", q.SessionID+" of "+cmp.Or(q.Agent, "-"))
+	p.line("requested", q.Requested.Local().Format(time.DateTime))
 	if op := strings.TrimSpace(q.Tool + " " + q.Operation); op != "" {
-		line("operation", op)
-		line("connector", strings.TrimSpace(q.Connector+" "+q.Version))
+		p.line("operation", op)
+		p.line("connector", strings.TrimSpace(q.Connector+" "+q.Version))
+		p.line("covers", cmp.Or(q.Covers, "-"))
 	} else {
-		line("operation", "none: no connector names the host")
+		p.line("operation", "none: no connector names the host")
 	}
-	line("credential", cmp.Or(q.Binding, "none"))
-	line("host", hostOf(q.Request))
-	line("method", q.Method)
-	b.WriteString("what the agent asks for:\n")
-	agent := func(name, value string) {
-		fmt.Fprintf(&b, "%s%s%s\n", agentMark, termsafe.Line(name), termsafe.Line(review.Cut(value, maxShownValue)))
+	p.line("credential", cmp.Or(q.Binding, "none"))
+	p.line("host", hostOf(q.Request))
+	if q.WebSocket {
+		p.line("opens", "a connection (WebSocket): what is sent on it later is not shown")
 	}
-	agent("path: ", q.Path)
+	p.own("what the agent asks for:")
+	p.agent(q.Method + " " + q.Path)
 	if q.Query != "" {
-		agent("query: ", q.Query)
+		p.agent("query: " + q.Query)
 	}
 	for _, in := range q.Inputs {
-		agent(in.In+" ", in.Name+" = "+in.Value)
+		p.agent(in.In + " " + in.Name + " = " + in.Value)
 	}
 	for _, f := range q.Fields {
-		agent("header ", f.Name+": "+f.Value)
+		p.agent("header " + f.Name + ": " + f.Value)
 	}
-	showBody(&b, q.Request)
-	_, err := io.WriteString(out, b.String())
+	p.body(q)
+	_, err := io.WriteString(out, p.String())
 	return err
+}
+
+// printer prints lines of aileron's and of an agent's.
+type printer struct {
+	strings.Builder
+	cells int // of a line of an agent's, without its mark
+}
+
+func (p *printer) line(name, value string) {
+	fmt.Fprintf(p, "%-12s %s\n", name+":", termsafe.Line(value))
+}
+
+func (p *printer) own(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+
+// agent prints what an agent wrote, in as many lines as it takes.
+func (p *printer) agent(text string) {
+	mark, rest := agentMark, []rune(termsafe.Line(text))
+	for first := true; first || len(rest) > 0; first = false {
+		// No more characters than cells: those that combine take none.
+		n := min(max(console.Fitting(rest, p.cells), 1), p.cells, len(rest))
+		p.own("%s%s", mark, string(rest[:n]))
+		mark, rest = moreMark, rest[n:]
+	}
 }
 
 // hostOf returns the host of a request with a port that is not usual.
@@ -85,40 +111,53 @@ func stateText(q approval.Question) string {
 	return string(q.State)
 }
 
-// showBody prints the beginning of a body.
-func showBody(b *strings.Builder, r approval.Request) {
-	switch {
-	case r.BodyBytes == 0 && !r.Streams:
-		return
-	case len(r.Body) == 0 && r.BodySHA256 != "": // decided, so it is not kept
-		fmt.Fprintf(b, "its body, %d bytes (sha256 %s), is not kept\n", r.BodyBytes, r.BodySHA256)
-		return
-	case r.BodyBytes < 0:
-		fmt.Fprintf(b, "its body, of unknown length, of which %d bytes are known:\n", len(r.Body))
-	case int64(len(r.Body)) < r.BodyBytes:
-		fmt.Fprintf(b, "its body, %d bytes, of which you see the first %d (sha256 %s):\n", r.BodyBytes, len(r.Body),
-			cmp.Or(r.BodySHA256, "not known"))
-	default:
-		fmt.Fprintf(b, "its body, %d bytes (sha256 %s):\n", r.BodyBytes, r.BodySHA256)
+// Unseen returns what of a request a person cannot see; "": they see all of it.
+func Unseen(q approval.Question) string {
+	coded := slices.ContainsFunc(q.Fields, func(f approval.Value) bool {
+		return f.Name == "Content-Encoding" && !strings.EqualFold(f.Value, "identity")
+	})
+	switch hidden := q.BodyBytes - int64(len(q.Body)); {
+	case q.Streams:
+		return fmt.Sprintf("its body is longer than %d bytes, and what follows them may still be chosen", len(q.Body))
+	case hidden > 0 && q.State == approval.Pending:
+		return fmt.Sprintf("%d bytes of its body are not shown", hidden)
+	case coded && len(q.Body) > 0:
+		return "its body is encoded (Content-Encoding)"
+	case !isText(q.Body):
+		return "its body is not text"
 	}
-	if !utf8.Valid(r.Body[:max(0, len(r.Body)-utf8.UTFMax)]) || bytes.IndexByte(r.Body, 0) >= 0 {
-		fmt.Fprintf(b, "%s(not text)\n", agentMark)
-	}
-	lines := 0
-	for text := range strings.Lines(string(r.Body)) {
-		text = strings.TrimSuffix(text, "\n")
-		for first := true; first || text != ""; first = false {
-			if lines++; lines > maxBodyLines {
-				b.WriteString("the rest is not shown; --json has it\n")
-				return
-			}
-			n := min(len(text), maxBodyLine)
-			for n < len(text) && n > maxBodyLine-utf8.UTFMax && !utf8.RuneStart(text[n]) {
-				n--
-			}
-			fmt.Fprintf(b, "%s%s\n", agentMark, termsafe.Line(text[:n]))
-			text = text[n:]
+	return ""
+}
+
+func isText(body []byte) bool {
+	for len(body) > 0 {
+		r, n := utf8.DecodeRune(body)
+		if r == utf8.RuneError && n == 1 && len(body) >= utf8.UTFMax || r == 0 { // the end may be cut
+			return false
 		}
+		body = body[n:]
+	}
+	return true
+}
+
+// body prints the beginning of a body, and what of the request is not shown.
+func (p *printer) body(q approval.Question) {
+	switch {
+	case q.BodyBytes == 0 && !q.Streams:
+		return
+	case len(q.Body) == 0 && q.State != approval.Pending:
+		p.own("its body, %d bytes (sha256 %s), is not kept", q.BodyBytes, q.BodySHA256)
+		return
+	case q.BodyBytes < 0:
+		p.own("its body, of unknown length:")
+	default:
+		p.own("its body, %d bytes (sha256 %s):", q.BodyBytes, cmp.Or(q.BodySHA256, "not known"))
+	}
+	for text := range strings.Lines(string(q.Body)) {
+		p.agent(strings.TrimSuffix(text, "\n"))
+	}
+	if unseen := Unseen(q); unseen != "" {
+		p.own("NOT SHOWN: %s", unseen)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/proxy/approval"
 )
@@ -18,14 +19,14 @@ func TestWhatAnAgentWroteIsMarked(t *testing.T) {
 			Subject: approval.Subject{Connector: "github://acme/x", Hash: "h", Tool: "x", Operation: "merge",
 				Binding: "bearer/x/me"}, Version: "1.0.0", Method: "POST", Scheme: "https", Host: "x.example", Port: 8443,
 			Path: "/p" + evil, Query: "q=" + evil, Inputs: []approval.Value{{Name: "n" + evil, In: "path", Value: evil}},
-			Fields: []approval.Value{{Name: "X-A", Value: evil}}, Body: []byte(evil + "\n" + strings.Repeat("é", 1000) +
+			Fields: []approval.Value{{Name: "X-A", Value: evil}}, Body: []byte(evil + "\n" + strings.Repeat("é", 500) +
+				strings.Repeat("a\u0301", 100) + strings.Repeat("日本", 100) +
 				strings.Repeat("\nline", 500)), BodyBytes: 5000, BodySHA256: "d"}}
 	var out strings.Builder
-	must.Do(t, Show(&out, q))
+	must.Do(t, Show(&out, q, 60))
 	ours := map[string]bool{"id": true, "state": true, "session": true, "requested": true, "operation": true,
-		"connector": true, "credential": true, "host": true, "method": true, "what the agent asks for": true,
-		"its body, 5000 bytes, of which you see the first 4563 (sha256 d)": true,
-		"the rest is not shown; --json has it":                             true}
+		"connector": true, "covers": true, "credential": true, "host": true, "what the agent asks for": true,
+		"its body, 5000 bytes (sha256 d)": true, "NOT SHOWN": true}
 	seen := map[string]int{}
 	for line := range strings.Lines(out.String()) {
 		line = strings.TrimSuffix(line, "\n")
@@ -33,13 +34,14 @@ func TestWhatAnAgentWroteIsMarked(t *testing.T) {
 			t.Errorf("a line has a control character: %q", line)
 		}
 		name, _, _ := strings.Cut(line, ":")
-		if strings.HasPrefix(line, "the rest") {
-			name = line
-		}
-		if !strings.HasPrefix(line, agentMark) && !ours[name] {
+		marked := strings.HasPrefix(line, agentMark) || strings.HasPrefix(line, moreMark)
+		if !marked && !ours[name] {
 			t.Errorf("a line is neither marked nor aileron's: %q", line)
 		}
-		if !strings.HasPrefix(line, agentMark) {
+		if marked && console.DisplayWidth(line) > 60 {
+			t.Errorf("a terminal folds the line %q", line)
+		}
+		if !marked {
 			seen[name]++
 		}
 	}
@@ -49,7 +51,7 @@ func TestWhatAnAgentWroteIsMarked(t *testing.T) {
 		}
 	}
 	for _, cell := range Cells(q, time.Now()) {
-		if strings.IndexFunc(cell, termsafe.Unsafe) >= 0 || strings.Contains(cell, "\n") {
+		if strings.IndexFunc(cell, termsafe.Unsafe) >= 0 || strings.Contains(cell, "\n") || len([]rune(cell)) > 90 {
 			t.Errorf("a cell of the list is %q", cell)
 		}
 	}

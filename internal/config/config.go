@@ -53,7 +53,8 @@ type Config struct {
 
 // Approval is how a person is asked about requests that wait for an approval.
 type Approval struct {
-	Hold Duration `toml:"hold"` // how long a request is held; 0: 55 s
+	Hold   Duration `toml:"hold"`   // how long a request is held; 0: 55 s
+	Notify []string `toml:"notify"` // the command that tells a person of a request; nil: none
 }
 
 // maxHold bounds how long a request is held for an approval: clients and what is between wait no longer.
@@ -61,6 +62,9 @@ const maxHold = 10 * time.Minute
 
 // check returns an error that names the setting with which no request can be held.
 func (a Approval) check() error {
+	if len(a.Notify) > 0 && a.Notify[0] == "" {
+		return errors.New(`approval.notify has no command; write it as notify = ["notify-send", "aileron"]`)
+	}
 	if a.Hold > Duration(maxHold) {
 		return fmt.Errorf("approval.hold is %v; it must be at most %v", time.Duration(a.Hold), maxHold)
 	}

@@ -38,14 +38,15 @@ type Project struct {
 	Protect    bool              `toml:"protect"`
 	Mounts     []string          `toml:"mounts"` // SRC[:DST][:ro], with SRC in the project
 	Env        map[string]string `toml:"env"`
-	Ports      []string          `toml:"ports"` // [HOST:]PORT
+	Ports      []string          `toml:"ports"`   // [HOST:]PORT
+	Approve    []string          `toml:"approve"` // METHOD PATH: requests that a person is asked about
 }
 
 // projectKeys are the keys of [Project], which have one spelling. The decoder also takes others of their letters, and
 // of two spellings it would take either: a person would agree to one, and get the other.
 func projectKeys() []string {
 	return []string{"format", "agent", "connectors", "bindings", "egress", "allow", "packages", "dockerfile", "read_only",
-		"protect", "mounts", "env", "ports"}
+		"protect", "mounts", "env", "ports", "approve"}
 }
 
 // Bounds of a project's file. A person has to read what it asks for.
@@ -130,7 +131,7 @@ func (p *Project) check() error {
 	lists := map[string][]string{
 		"connectors": p.Connectors, "allow": p.Allow, "packages": p.Packages,
 		"agent": {p.Agent}, "egress": {p.Egress}, "dockerfile": {p.Dockerfile},
-		"mounts": p.Mounts, "ports": p.Ports,
+		"mounts": p.Mounts, "ports": p.Ports, "approve": p.Approve,
 	}
 	for name, value := range p.Env {
 		// It would be another variable than the one that a flag replaces.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ALRubinger/aileron/internal/approvals"
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/console"
@@ -86,7 +87,8 @@ func (a *Asker) useProjectFile(o *Session, s *Sandbox) error {
 	if err != nil || dir == "" {
 		return err
 	}
-	for _, merge := range []func(*Asker, *Session) error{u.useEgress, u.useConnectors, u.UseBindings, u.useAllow} {
+	for _, merge := range []func(*Asker, *Session) error{u.useEgress, u.useConnectors, u.UseBindings, u.useAllow,
+		u.useApprove} {
 		if err := merge(a, o); err != nil {
 			return u.fault(err)
 		}
@@ -292,6 +294,20 @@ func (a *Asker) checkIdentity(fqn spec.FQN, identity string) error {
 	}) {
 		return hint.New(fmt.Errorf("use %s with the identity %q: it is not bound", fqn, identity),
 			"see what is bound with: aileron binding list; or start without the file: --ignore-project")
+	}
+	return nil
+}
+
+// useApprove puts in force which requests a person is asked about. It narrows.
+func (u *Use) useApprove(_ *Asker, o *Session) error {
+	for _, text := range u.File.Approve {
+		if _, err := approvals.ParsePattern(text); err != nil {
+			return fmt.Errorf("ask before requests: approve: %w", err)
+		}
+		if !slices.Contains(o.Approve, text) {
+			o.Approve = append(o.Approve, text)
+			u.InForce = append(u.InForce, "approve "+text)
+		}
 	}
 	return nil
 }

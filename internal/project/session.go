@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/ALRubinger/aileron/internal/approvals"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/home"
@@ -16,6 +17,7 @@ type Session struct {
 	Binds      []string // CONNECTOR=IDENTITY
 	Allow      []string // HOST[:PORT]
 	Connectors []string // CONNECTOR[@VERSION]
+	Approve    []string // METHOD PATH, see [approvals.ParsePattern]
 	Project    Use
 	Given      func(flag string) bool // whether a flag is on the command line; nil where no project's file is used
 }
@@ -38,6 +40,18 @@ func (s *Session) Bindings(d *home.Dir) (map[spec.FQN]string, error) {
 		chosen[fqn] = identity
 	}
 	return chosen, nil
+}
+
+// Asks returns the requests that --approve and the project's file name.
+func (s *Session) Asks() (all []approvals.Pattern, err error) {
+	for _, text := range s.Approve {
+		p, err := approvals.ParsePattern(text)
+		if err != nil {
+			return nil, failure.Usagef("--approve: %v", err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 // Used returns the connectors that --connector names, or else the project's file, nil for all, and the versions that

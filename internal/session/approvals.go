@@ -15,16 +15,44 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/approvals"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/approval"
 )
 
 // newApprovals returns the queue of requests that wait for a person.
 func (s *Session) newApprovals() *approval.Queue {
 	rules := approvals.In(s.opts.Home)
-	return approval.New(approval.Options{
+	o := approval.Options{
 		Session: s.id, Agent: s.opts.Agent, Record: s.recordApproval,
 		Standing: rules.Find, Keep: rules.Keep, Drop: rules.Drop,
-	})
+	}
+	if s.opts.Notifier != nil {
+		o.Opened = s.opts.Notifier.Opened
+	}
+	return approval.New(o)
+}
+
+// runApprovals follows what waits until ctx ends.
+func (s *Session) runApprovals(ctx context.Context) {
+	if n := s.opts.Notifier; n != nil {
+		s.serving.Go(func() { n.Run(ctx) })
+	}
+	s.approvals.Run(ctx)
+}
+
+// askFirst returns which requests need an approval besides those of operations that require it; nil: none do.
+func (o Options) askFirst() func(proxy.Asked) bool {
+	if len(o.Approve) == 0 {
+		return nil
+	}
+	return func(a proxy.Asked) bool {
+		if a.Operation != nil && o.Unasked != nil && o.Unasked(a.Operation.Connector) {
+			return false
+		}
+		return slices.ContainsFunc(o.Approve, func(p approvals.Pattern) bool {
+			return p.Covers(a.Target, a.Header, a.Doubtful)
+		})
+	}
 }
 
 // approvalRecordTimeout bounds the wait for the log.
@@ -50,7 +78,7 @@ func (s *Session) recordApproval(ctx context.Context, event audit.Event, q *appr
 	row := s.row(event, fields)
 	row.ConnectorFQN, row.ConnectorVersion = q.Connector, q.Version
 	row.Tool, row.Operation, row.Binding = q.Tool, q.Operation, q.Binding
-	row.Method, row.Scheme, row.Host, row.Port, row.Path = q.Method, q.Scheme, q.Host, q.Port, q.Path
+	row.Method, row.Scheme, row.Host, row.Port, row.Path = q.Method, q.Scheme, q.Host, q.Port, proxy.RowPath(q.Path)
 	if _, decided := fields["surface"]; decided {
 		row.Source = audit.SourceCLI
 	}
@@ -66,7 +94,14 @@ type Approvals struct {
 	Rules     []approval.Rule     `json:"rules"`
 }
 
+// controlApprovals lists what waits. In a session that is still being opened nothing does.
 func (s *Session) controlApprovals(w http.ResponseWriter, _ *http.Request) {
+	select {
+	case <-s.ready:
+	default:
+		respond(w, 200, Approvals{[]approval.Question{}, []approval.Rule{}})
+		return
+	}
 	all := Approvals{s.approvals.List(), append([]approval.Rule{}, s.approvals.Rules()...)}
 	respond(w, 200, all)
 }
@@ -120,8 +155,12 @@ func respondDecision(w http.ResponseWriter, err error, q approval.Question) {
 		respondError(w, 400, "invalid_request", "malformed_request", err.Error())
 	case errors.Is(err, approval.ErrClosed):
 		respondError(w, 503, "unavailable", "draining", err.Error())
+	case errors.Is(err, approval.ErrAnyPath):
+		respondError(w, 400, "invalid_request", "malformed_request", err.Error())
+	case q.State == approval.Denied:
+		respondError(w, 503, "unavailable", "audit_unavailable", "it is denied, but that could not be recorded: "+err.Error())
 	default:
-		respondError(w, 503, "unavailable", "audit_unavailable", "the decision was not taken: "+err.Error())
+		respondError(w, 503, "unavailable", "audit_unavailable", "it could not be recorded, or kept: "+err.Error())
 	}
 }
 

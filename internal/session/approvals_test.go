@@ -44,7 +44,7 @@ func TestTheOwnerDecidesOnTheControlSocket(t *testing.T) {
 		all[0].Agent != "curl" || all[0].Waiting != 1 {
 		t.Fatalf("what waits is %+v", all)
 	}
-	q := must.Get(FindApproval(t.Context(), o.Home, strings.ToLower(first.ID())))(t)
+	q := must.Get(FindApproval(t.Context(), o.Home, strings.ToLower(first.ID()), true))(t)
 	approve := approval.Decision{Approve: true, For: approval.Once, Surface: "cli"}
 	got := must.Get(DecideApproval(t.Context(), o.Home, q.SessionID, q.ID, approve))(t)
 	if got.State != approval.Approved || state(t, first) != approval.Approved {
@@ -67,11 +67,11 @@ func TestTheOwnerDecidesOnTheControlSocket(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", d, err, want)
 		}
 	}
-	if _, err := FindApproval(t.Context(), o.Home, first.ID()[:8]); err == nil || !strings.Contains(err.Error(),
+	if _, err := FindApproval(t.Context(), o.Home, first.ID()[:8], false); err == nil || !strings.Contains(err.Error(),
 		"the ids of 2 approvals begin with") {
 		t.Errorf("an ambiguous id: %v", err)
 	}
-	if _, err := FindApproval(t.Context(), o.Home, "../x"); !errors.As(err, new(*UnknownApprovalError)) {
+	if _, err := FindApproval(t.Context(), o.Home, "../x", false); !errors.As(err, new(*UnknownApprovalError)) {
 		t.Errorf("an id that is none: %v", err)
 	}
 	must.Do(t, RevokeApproval(t.Context(), o.Home, s.ID(), first.ID(), "cli"))
@@ -121,7 +121,7 @@ func TestAlwaysIsForAllSessionsOfAHome(t *testing.T) {
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("the file has the mode %v", info.Mode())
 	}
-	q := must.Get(FindApproval(t.Context(), o.Home, first.ID()))(t)
+	q := must.Get(FindApproval(t.Context(), o.Home, first.ID(), true))(t)
 	if q.For != approval.Always || q.SessionID != "" {
 		t.Errorf("it is listed as %+v", q)
 	}

@@ -55,7 +55,7 @@ func (s *Session) controlHandler() http.Handler {
 	mux.HandleFunc("GET /v1/ca", s.whenReady(s.controlCA))
 	mux.HandleFunc("GET /v1/audit", s.whenReady(s.controlAudit))
 	mux.HandleFunc("GET /v1/audit/{id}", s.whenReady(s.controlAuditRow))
-	mux.HandleFunc("GET /v1/approvals", s.whenReady(s.controlApprovals))
+	mux.HandleFunc("GET /v1/approvals", s.controlApprovals)
 	mux.HandleFunc("POST /v1/approvals/{id}", s.whenReady(s.controlDecide))
 	mux.HandleFunc("GET /v1/vault/status", s.whenReady(s.controlVault))
 	mux.HandleFunc("POST /v1/vault/unlock", s.whenReady(s.controlUnlock))

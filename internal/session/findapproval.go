@@ -66,8 +66,16 @@ func (*UnknownApprovalError) ErrorClass() string { return "invalid_request" }
 // ErrorReason is the reason of CONTRACT section 4.
 func (*UnknownApprovalError) ErrorReason() string { return "not_found" }
 
-// FindApproval returns one of [AllApprovals] by its id, or by the beginning of it if that is unambiguous.
-func FindApproval(ctx context.Context, home, id string) (approval.Question, error) {
+// minPrefix is the shortest beginning of an id by which something is decided.
+const minPrefix = 12
+
+// FindApproval returns one of [AllApprovals] by its id, or by the beginning of it if that is unambiguous, and to decide
+// also long enough.
+func FindApproval(ctx context.Context, home, id string, decide bool) (approval.Question, error) {
+	if decide && len(id) < minPrefix {
+		return approval.Question{}, hint.New(&UnknownApprovalError{id}, "name it with %d characters or more: "+
+			"aileron approval list", minPrefix)
+	}
 	all, err := AllApprovals(ctx, home)
 	var found []approval.Question
 	for _, q := range all {

@@ -21,7 +21,10 @@ import (
 // bind returns the credential of a binding, and keeps it valid if it comes from a login. What renews it is redacted
 // too: it leaves for the authorization server alone, but a service may show it.
 func (l *loader) bind(b vault.Binding, cred vault.Credential) proxy.Bound {
-	bound := proxy.Bound{Binding: b.Name, Credential: cred}
+	bound := proxy.Bound{Binding: b.Name, Credential: cred, ID: b.Login}
+	if b.Login == "" {
+		bound.ID, _ = l.s.vault.Digest(b.Name) // an error: it is revoked just now, and the next load has it
+	}
 	g, ok, err := oauth.Of(cred)
 	if !ok || err != nil {
 		return bound // used as it is

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ALRubinger/aileron/internal/approvals"
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/filelock"
 	"github.com/ALRubinger/aileron/internal/otlp"
@@ -58,6 +59,13 @@ type Options struct {
 	// Optional are requests that the command sends of its own accord, and works without. Where they are denied, the
 	// tally keeps them apart; the audit log does not.
 	Optional []Request
+
+	// Approve names requests about which the owner is asked, besides those of operations that require it. Unasked is
+	// whether a connector is the agent's model, which is not asked about for them; nil: none is.
+	Approve []approvals.Pattern
+	Unasked func(*spec.Connector) bool
+	// Notifier notifies the owner of requests that wait. Nil means that they are listed alone.
+	Notifier *approvals.Notifier
 
 	// Project is the project's file that is in force, for session.started. Its zero value means none.
 	Project ProjectFile
@@ -172,7 +180,7 @@ func (o Options) addTo(fields map[string]any) {
 	for name, values := range map[string][]string{
 		"allow": o.Allow, "mounts": o.Shared.Mounts, "env": o.Shared.Variables, "ports": o.Shared.Ports,
 		"tunnel": o.Config.Tunnel, "resolve": o.resolved(), "no_proxy": o.Upstream.NoProxy, "allow_ranges": o.allowedRanges(),
-		"project_widens": o.Project.Widens,
+		"project_widens": o.Project.Widens, "approve": o.approve(),
 	} {
 		addNamed(fields, name, values)
 	}
@@ -196,6 +204,14 @@ func addNamed(fields map[string]any, name string, values []string) {
 	if len(values) > maxNamed {
 		fields[name+"_total"] = len(values)
 	}
+}
+
+// approve returns the requests about which the owner is asked.
+func (o Options) approve() (all []string) {
+	for _, p := range o.Approve {
+		all = append(all, p.String())
+	}
+	return all
 }
 
 // allowedRanges returns the special addresses that may be dialled.

@@ -163,7 +163,7 @@ func (s *Session) Serve(ctx context.Context, sealed bool) error {
 		return hint.New(fmt.Errorf("record session.started: %w", err), "check the disk and the rights on %s", s.opts.Home)
 	}
 	s.serving.Go(func() { s.loader.watch(ctx) })
-	s.serving.Go(func() { s.approvals.Run(ctx) })
+	s.serving.Go(func() { s.runApprovals(ctx) })
 	c := newCollector()
 	if c == nil && s.settle != nil {
 		s.settle() // nothing else does

@@ -21,6 +21,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"strconv"
 	"time"
 )
 
@@ -56,10 +57,21 @@ type Subject struct {
 	Tool      string `json:"tool"`
 	Operation string `json:"operation"`
 	Binding   string `json:"binding"` // the name of the credential; "": none is sent
+	// BindingID differs after each change of the credential but a renewal of its login.
+	BindingID string `json:"binding_id,omitempty"`
+	WebSocket bool   `json:"websocket,omitempty"` // the request opens a connection, on which more follows
 }
 
 // IsOperation reports whether a decision can be kept for the subject.
 func (s Subject) IsOperation() bool { return s.Hash != "" && s.Operation != "" }
+
+// The bounds of a request that a person can judge: of its path and query, of its header fields, in bytes, and of its
+// inputs. One that exceeds them cannot be asked about.
+const (
+	MaxTarget = 8 << 10
+	MaxFields = 8 << 10
+	MaxInputs = 64
+)
 
 // Value is a name of a request with its value: an input, or a header field. The sandbox chose the value.
 type Value struct {
@@ -71,10 +83,13 @@ type Value struct {
 // MaxShown bounds what is kept of a body for a person to see, in bytes.
 const MaxShown = 64 << 10
 
-// Request is a request that is asked about. What identifies it is all of it but Body, Version, Source and RequestID.
+// Request is a request that is asked about, as it is to be sent. What identifies it is its subject, method, target,
+// fields and body.
 type Request struct {
 	Subject
 	Version string  `json:"connector_version"`
+	Covers  string  `json:"covers,omitempty"`   // what a decision about the subject is for, in words of the connector
+	AnyPath bool    `json:"any_path,omitempty"` // that is every path of its hosts
 	Method  string  `json:"method"`
 	Scheme  string  `json:"scheme"`
 	Host    string  `json:"host"`
@@ -107,7 +122,8 @@ func (r *Request) key() [sha256.Size]byte {
 			_, _ = h.Write([]byte(text))
 		}
 	}
-	add(r.Connector, r.Hash, r.Tool, r.Operation, r.Binding, r.Method, r.Scheme, r.Host, r.Path, r.Query, r.BodySHA256)
+	add(r.Connector, r.Hash, r.Tool, r.Operation, r.Binding, r.BindingID, strconv.FormatBool(r.WebSocket), r.Method)
+	add(r.Scheme, r.Host, r.Path, r.Query, r.BodySHA256)
 	for _, f := range r.Fields {
 		add(f.Name, f.Value)
 	}
@@ -173,4 +189,5 @@ var (
 	ErrUnknown  = errors.New("there is no such question")
 	ErrDecided  = errors.New("it is decided already")
 	ErrNoObject = errors.New("it is no operation of a connector, so it can be decided for once only")
+	ErrAnyPath  = errors.New("its operation is every path of its hosts, so it cannot be approved always")
 )

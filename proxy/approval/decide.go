@@ -25,21 +25,19 @@ func (q *Queue) Decide(ctx context.Context, id string, d Decision) (Question, er
 	asked.Surface, asked.For = d.Surface, d.For
 	rule := Rule{ID: id, Approve: d.Approve, For: d.For, Made: now.UTC(), Surface: d.Surface, Subject: asked.Subject,
 		Version: asked.Version, Host: asked.Host, Method: asked.Method, Session: q.opts.Session}
-	if d.For == Always {
-		rule.Session = ""
-		if err := q.keep(rule); err != nil {
-			q.unclaim(e)
-			return asked, err
-		}
-	}
 	err = q.opts.Record(ctx, event, &asked, map[string]any{"surface": d.Surface, "for": string(d.For),
 		"waited_ms": now.Sub(asked.Requested).Milliseconds()})
 	if err != nil && d.Approve {
-		if d.For == Always {
-			_ = q.opts.Drop(id)
-		}
 		q.unclaim(e)
 		return asked, err
+	}
+	if d.For == Always { // never before its row
+		rule.Session = ""
+		if failed := q.keep(rule); failed != nil {
+			_ = q.opts.Record(ctx, audit.EventApprovalDenied, &asked, map[string]any{"surface": d.Surface, "revoked": true})
+			q.unclaim(e)
+			return asked, failed
+		}
 	}
 	return q.settle(e, rule, now), err
 }
@@ -58,6 +56,8 @@ func (q *Queue) claim(id string, d Decision) (*entry, Question, error) {
 		return nil, e.q, ErrDecided
 	case d.For != Once && !e.q.IsOperation():
 		return nil, e.q, ErrNoObject
+	case d.For == Always && d.Approve && e.q.AnyPath:
+		return nil, e.q, ErrAnyPath
 	case d.For == Session && len(q.rules) >= maxRules:
 		return nil, e.q, fmt.Errorf("there are %d decisions for this session already: revoke one", maxRules)
 	}

@@ -21,6 +21,7 @@ const (
 
 	maxEnded = 64  // questions that have ended and are still known
 	maxRules = 256 // of a session
+	maxAsked = 140 // questions in ten minutes
 )
 
 // Options is what a queue is made of. Record is required.
@@ -28,8 +29,9 @@ type Options struct {
 	Session, Agent string
 	// Record commits the row of an event about a question. fields are added to it.
 	Record func(ctx context.Context, event audit.Event, q *Question, fields map[string]any) error
-	// Standing returns the rule for always about a subject, if there is one. Nil: there is none.
-	Standing func(Subject) (Rule, bool)
+	// Standing returns the rule for always about a subject, if there is one. With an error it may miss one: then no rule
+	// approves. Nil: there is none.
+	Standing func(Subject) (Rule, bool, error)
 	// Keep keeps a rule for always, and Drop removes it again. Nil: no rule can be kept.
 	Keep func(Rule) error
 	Drop func(id string) error
@@ -50,6 +52,7 @@ type Queue struct {
 	byID   map[string]*entry            // those, and the last ones that have ended
 	ended  []string                     // ids, the oldest first
 	rules  []Rule                       // for the session
+	asked  []time.Time                  // when the questions of the last ten minutes came
 }
 
 // entry is a question. All but the first two are guarded by Queue.mu.
@@ -97,9 +100,9 @@ func (q *Queue) Ask(ctx context.Context, r Request) (*Ticket, error) {
 		return t, err
 	}
 	q.mu.Lock()
-	open := q.open()
+	open, often := q.open(), q.isOften()
 	q.mu.Unlock()
-	if open >= MaxOpen {
+	if open >= MaxOpen || often {
 		return nil, ErrFull
 	}
 	e := &entry{key: key, decided: make(chan struct{})}
@@ -123,19 +126,15 @@ func (q *Queue) Ask(ctx context.Context, r Request) (*Ticket, error) {
 
 // join returns a ticket for what is known of a request already, or nil.
 func (q *Queue) join(key [sha256.Size]byte, r *Request) (*Ticket, error) {
-	rule, ruled := q.rule(r.Subject)
+	ruled := q.Ruled(r.Subject)
 	q.sweep()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return nil, ErrClosed
 	}
-	if ruled {
-		state := Denied
-		if rule.Approve {
-			state = Approved
-		}
-		return &Ticket{queue: q, rule: rule.ID, subject: r.Subject, state: state}, nil
+	if ruled != nil {
+		return ruled, nil
 	}
 	e := q.byKey[key]
 	if e == nil {
@@ -160,10 +159,40 @@ func (q *Queue) rule(s Subject) (found Rule, ok bool) {
 	if q.opts.Standing == nil || ok && !found.Approve {
 		return found, ok
 	}
-	if r, kept := q.opts.Standing(s); kept && (!ok || !r.Approve) {
+	r, kept, err := q.opts.Standing(s)
+	switch {
+	case kept && !r.Approve:
+		return r, true
+	case err != nil: // it may hide one that denies
+		return Rule{}, false
+	case kept && !ok:
 		return r, true
 	}
 	return found, ok
+}
+
+// Ruled returns the ticket of a request whose subject is decided for the session or for always, nil if it is not.
+func (q *Queue) Ruled(s Subject) *Ticket {
+	rule, ok := q.rule(s)
+	if !ok {
+		return nil
+	}
+	state := Denied
+	if rule.Approve {
+		state = Approved
+	}
+	return &Ticket{queue: q, rule: rule.ID, subject: s, state: state}
+}
+
+// isOften notes a new question, and reports whether there were too many of late. q.mu is held.
+func (q *Queue) isOften() bool {
+	now := q.opts.Now()
+	q.asked = slices.DeleteFunc(q.asked, func(at time.Time) bool { return now.Sub(at) > Validity })
+	if len(q.asked) >= maxAsked {
+		return true
+	}
+	q.asked = append(q.asked, now)
+	return false
 }
 
 // open returns how many questions are pending. q.mu is held.
@@ -175,6 +204,9 @@ func (q *Queue) open() (n int) {
 	}
 	return n
 }
+
+// recordAll bounds the wait for the log for all that has expired together.
+const recordAll = 5 * time.Second
 
 // sweep ends what has passed its time, and records it.
 func (q *Queue) sweep() {
@@ -197,6 +229,8 @@ func (q *Queue) sweep() {
 }
 
 func (q *Queue) recordExpired(ended []Question, cause string) {
+	ctx, cancel := context.WithTimeout(context.Background(), recordAll)
+	defer cancel()
 	for i := range ended {
 		fields := map[string]any{}
 		if cause != "" {
@@ -206,7 +240,7 @@ func (q *Queue) recordExpired(ended []Question, cause string) {
 			fields["was"] = string(Approved)
 		}
 		// The row is for the reader of the log: what has expired has, whether it is recorded or not.
-		_ = q.opts.Record(context.Background(), audit.EventApprovalExpired, &ended[i], fields)
+		_ = q.opts.Record(ctx, audit.EventApprovalExpired, &ended[i], fields)
 	}
 }
 
@@ -300,7 +334,7 @@ func (q *Queue) State(id string) (Question, bool) {
 func (r *Request) clone() Request {
 	c := *r
 	for _, s := range []*string{&c.Connector, &c.Hash, &c.Tool, &c.Operation, &c.Binding, &c.Version, &c.Method, &c.Scheme,
-		&c.Host, &c.Path, &c.Query, &c.HTTPVersion, &c.Source, &c.RequestID} {
+		&c.Host, &c.Path, &c.Query, &c.Covers, &c.BindingID, &c.HTTPVersion, &c.Source, &c.RequestID} {
 		*s = strings.Clone(*s)
 	}
 	cloned := func(values []Value) []Value {

@@ -44,15 +44,15 @@ func newOffice(t *testing.T) *office {
 			o.rows = append(o.rows, text)
 			return nil
 		},
-		Standing: func(s Subject) (Rule, bool) {
+		Standing: func(s Subject) (Rule, bool, error) {
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			for _, r := range o.kept {
 				if r.Subject == s {
-					return r, true
+					return r, true, nil
 				}
 			}
-			return Rule{}, false
+			return Rule{}, false, nil
 		},
 		Keep: func(r Rule) error { o.mu.Lock(); defer o.mu.Unlock(); o.kept[r.ID] = r; return nil },
 		Drop: func(id string) error { o.mu.Lock(); defer o.mu.Unlock(); delete(o.kept, id); return nil },
@@ -73,7 +73,8 @@ func (o *office) pass(monotonic, wall time.Duration) {
 }
 
 func merge(id string) Request {
-	return Request{Subject: Subject{"github://acme/x", "sha256:1", "x", "merge", "bearer/x/me"}, Method: "POST",
+	return Request{Subject: Subject{Connector: "github://acme/x", Hash: "sha256:1", Tool: "x", Operation: "merge",
+		Binding: "bearer/x/me", BindingID: "1"}, Method: "POST",
 		Scheme: "https", Host: "x.example", Port: 443, Path: "/" + id, Body: []byte("b"), BodyBytes: 1,
 		BodySHA256: Digest([]byte("b")), RequestID: "R"}
 }
@@ -213,6 +214,8 @@ func TestAlwaysIsForOneVersionAndOneCredential(t *testing.T) {
 	for name, change := range map[string]func(*Request){
 		"version":    func(r *Request) { r.Hash = "sha256:2" },
 		"credential": func(r *Request) { r.Binding = "bearer/x/other" },
+		"secret":     func(r *Request) { r.BindingID = "2" },
+		"kind":       func(r *Request) { r.WebSocket = true },
 		"operation":  func(r *Request) { r.Operation = "remove" },
 		"connector":  func(r *Request) { r.Connector = "github://acme/y" },
 	} {
@@ -234,7 +237,8 @@ func TestAlwaysIsForOneVersionAndOneCredential(t *testing.T) {
 
 func TestARevokedApprovalLetsNothingPass(t *testing.T) {
 	o := newOffice(t)
-	once, session := o.ask(merge("1")), o.ask(Request{Subject: Subject{"f", "h", "t", "o", ""}, Path: "/"})
+	once, session := o.ask(merge("1")), o.ask(Request{Path: "/",
+		Subject: Subject{Connector: "f", Hash: "h", Tool: "t", Operation: "o"}})
 	must.Do(t, o.decide(once.ID(), Decision{Approve: true, For: Once}))
 	must.Do(t, o.decide(session.ID(), Decision{Approve: true, For: Session}))
 	for _, ticket := range []*Ticket{once, session} {
@@ -302,6 +306,7 @@ func TestWhatHasEndedIsBounded(t *testing.T) {
 	for i := range 3 * maxEnded {
 		r := merge(fmt.Sprint(i))
 		r.Body = make([]byte, 2*MaxShown)
+		o.pass(5*time.Second, 5*time.Second)
 		ticket := o.ask(r)
 		if q, _ := o.State(ticket.ID()); len(q.Body) != MaxShown {
 			t.Fatalf("%d bytes of the body are kept", len(q.Body))
@@ -321,5 +326,62 @@ func TestWhatHasEndedIsBounded(t *testing.T) {
 		if len(q.Body) > 0 || !q.Used {
 			t.Errorf("%+v", q)
 		}
+	}
+}
+
+// A person who denies is not asked again without end.
+func TestQuestionsComeNotTooOften(t *testing.T) {
+	o := newOffice(t)
+	for i := range maxAsked {
+		ticket := o.ask(merge(fmt.Sprint(i)))
+		must.Do(t, o.decide(ticket.ID(), Decision{For: Once}))
+		ticket.Leave()
+	}
+	if _, err := o.Ask(t.Context(), merge("one more")); !errors.Is(err, ErrFull) {
+		t.Errorf("one more: %v", err)
+	}
+	o.pass(Validity+time.Second, Validity+time.Second)
+	o.ask(merge("later"))
+}
+
+// What cannot be kept is no decision, and the log says so.
+func TestWhatCannotBeKeptIsNoDecision(t *testing.T) {
+	o := newOffice(t)
+	full := errors.New("the disk is full")
+	o.opts.Keep = func(Rule) error {
+		if n := len(o.rows); n < 2 || o.rows[n-1] != "approved for=always" {
+			t.Errorf("it is kept after %q", o.rows)
+		}
+		return full
+	}
+	ticket := o.ask(merge("1"))
+	err := o.decide(ticket.ID(), Decision{Approve: true, For: Always})
+	if !errors.Is(err, full) || o.at(ticket) != Pending {
+		t.Errorf("%v, and it is %s", err, o.at(ticket))
+	}
+	o.log("requested", "approved for=always", "denied revoked=true")
+	r := merge("2")
+	r.AnyPath = true
+	if err := o.decide(o.ask(r).ID(), Decision{Approve: true, For: Always}); !errors.Is(err, ErrAnyPath) {
+		t.Errorf("an operation of every path: %v", err)
+	}
+}
+
+// If a decision may be missing from what can be read, a person is asked.
+func TestADecisionThatCannotBeReadApprovesNothing(t *testing.T) {
+	o := newOffice(t)
+	standing := o.opts.Standing
+	first, other := o.ask(merge("1")), o.ask(merge("2"))
+	must.Do(t, o.decide(first.ID(), Decision{Approve: true, For: Session}))
+	o.opts.Standing = func(s Subject) (Rule, bool, error) {
+		r, ok, _ := standing(s)
+		return r, ok, errors.New("too many open files")
+	}
+	if next := o.ask(merge("3")); o.at(next) != Pending {
+		t.Errorf("a decision for the session: %s", o.at(next))
+	}
+	must.Do(t, o.decide(other.ID(), Decision{For: Always}))
+	if next := o.ask(merge("4")); o.at(next) != Denied {
+		t.Errorf("one that denies, and could be read: %s", o.at(next))
 	}
 }

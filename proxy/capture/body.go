@@ -118,3 +118,10 @@ func (u *upload) Ready() bool {
 	src, ok := u.ReadCloser.(interface{ Ready() bool })
 	return ok && src.Ready()
 }
+
+// Pause notes that the body is not read for a while, if the source wants to know.
+func (u *upload) Pause() {
+	if src, ok := u.ReadCloser.(interface{ Pause() }); ok {
+		src.Pause()
+	}
+}

@@ -193,7 +193,9 @@ func (a *attemptBody) read(p []byte) (int, error) {
 		return 0, errAttemptClosed
 	case len(b.pending) > 0:
 		n := copy(p, b.pending)
-		b.pending = b.pending[n:]
+		if b.pending = b.pending[n:]; len(b.pending) == 0 {
+			b.pending = nil
+		}
 		b.took(p[:n])
 		return n, nil
 	case b.err != nil:

@@ -130,6 +130,17 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Pause ends the span of the minimum data rate: the body is not read for a while, which is not its client's fault. The
+// next read begins another one.
+func (b *requestBody) Pause() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err == nil && !b.gone() {
+		b.rate.until = time.Time{}
+		_ = b.conn.SetReadDeadline(time.Time{})
+	}
+}
+
 // Ready reports whether a read returns at once, because a piece of the body has
 // been read with the head.
 func (b *requestBody) Ready() bool {

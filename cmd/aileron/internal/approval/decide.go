@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -9,6 +10,8 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/approvals"
+	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/proxy/approval"
 )
@@ -37,30 +40,46 @@ func newDenyCommand(a *cli.App) *cobra.Command {
 	})
 }
 
+// decision is the flags of a decision.
+type decision struct {
+	approval.Decision
+	scope       string
+	unseen, yes bool
+}
+
 func newDecideCommand(a *cli.App, approve bool, cmd *cobra.Command) *cobra.Command {
-	scope := string(approval.Once)
+	d := &decision{Decision: approval.Decision{Approve: approve, Surface: surface}}
 	cmd.Args = cli.UsageArgs(cobra.ExactArgs(1))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := cli.OneOf("for", approval.Scope(scope), approval.Scopes()...); err != nil {
+		d.For = approval.Scope(d.scope)
+		if err := cli.OneOf("for", d.For, approval.Scopes()...); err != nil {
 			return err
 		}
-		return decide(cmd.Context(), a, args[0],
-			approval.Decision{Approve: approve, For: approval.Scope(scope), Surface: surface})
+		return d.run(cmd.Context(), a, args[0])
 	}
-	cmd.Flags().StringVar(&scope, "for", scope, "once, session or always")
+	cmd.Flags().StringVar(&d.scope, "for", string(approval.Once), "once, session or always")
+	if approve {
+		cmd.Flags().BoolVar(&d.unseen, "unseen", false, "approve also a request of which show cannot show all")
+		cmd.Flags().BoolVarP(&d.yes, "yes", "y", false, "with --for session or always: do not ask for confirmation")
+	}
 	return cmd
 }
 
-func decide(ctx context.Context, a *cli.App, id string, d approval.Decision) error {
+func (d *decision) run(ctx context.Context, a *cli.App, id string) error {
 	home, err := a.Home()
 	if err != nil {
 		return err
 	}
-	q, err := session.FindApproval(ctx, home, id)
+	q, err := session.FindApproval(ctx, home, id, true)
 	if err != nil {
 		return err
 	}
-	q, err = session.DecideApproval(ctx, home, q.SessionID, q.ID, d)
+	if d.Approve {
+		if err := d.confirm(a, q); err != nil {
+			return err
+		}
+	}
+	q, err = session.DecideApproval(ctx, home, q.SessionID, q.ID, d.Decision)
 	if err != nil {
 		return err
 	}
@@ -68,6 +87,25 @@ func decide(ctx context.Context, a *cli.App, id string, d approval.Decision) err
 		return a.PrintJSON(q)
 	}
 	_, err = fmt.Fprintln(a.Stdout, approvals.Decided(q))
+	return err
+}
+
+// confirm makes sure that a person knows what they approve.
+func (d *decision) confirm(a *cli.App, q approval.Question) error {
+	if unseen := approvals.Unseen(q); unseen != "" && !d.unseen && q.State == approval.Pending {
+		return hint.New(failure.Usagef("not approved: %s", unseen), "pass --unseen to approve it all the same")
+	}
+	if d.For == approval.Once || d.yes {
+		return nil
+	}
+	if !a.Interactive() {
+		return failure.Usagef("there is no terminal to ask for confirmation on; pass --yes to approve for %s: %s", d.For,
+			q.Covers)
+	}
+	yes, err := a.Agreed("approve for " + d.scope + ", with " + cmp.Or(q.Binding, "no credential") + ": " + q.Covers + "?")
+	if err == nil && !yes {
+		err = failure.Declined("not approved: it was not confirmed")
+	}
 	return err
 }
 
@@ -84,7 +122,7 @@ func newRevokeCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			q, err := session.FindApproval(cmd.Context(), home, args[0])
+			q, err := session.FindApproval(cmd.Context(), home, args[0], true)
 			if err != nil {
 				return err
 			}

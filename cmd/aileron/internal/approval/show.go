@@ -12,8 +12,8 @@ func newShowCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a request that waits, with its parameters and its body",
-		Long: "Show a request that waits. Lines that begin with \"  | \" have what the agent wrote,\n" +
-			"escaped; all others are aileron's.",
+		Long: "Show a request that waits. Lines that begin with \"  | \" or \"  |+\" have what the agent\n" +
+			"wrote, escaped; all others are aileron's.",
 		Example: "  aileron approval show 01J…",
 		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -21,14 +21,14 @@ func newShowCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			q, err := session.FindApproval(cmd.Context(), home, args[0])
+			q, err := session.FindApproval(cmd.Context(), home, args[0], false)
 			if err != nil {
 				return err
 			}
 			if a.JSON {
 				return a.PrintJSON(q)
 			}
-			return approvals.Show(a.Stdout, q)
+			return approvals.Show(a.Stdout, q, a.OutputColumns())
 		},
 	}
 }

@@ -51,6 +51,8 @@ func (o *SessionOptions) Register(cmd *cobra.Command) {
 	f.StringArrayVar(&o.Binds, "bind", nil, "CONNECTOR=IDENTITY: which binding of a connector to use (repeatable)")
 	f.StringSliceVar(&o.Allow, "allow", nil,
 		"HOST[:PORT],…: allow requests to hosts that no connector names, for this session, without credentials (repeatable)")
+	f.StringArrayVar(&o.Approve, "approve", nil,
+		"METHOD PATH or METHOD HOST/PATH: ask before such requests, as in 'POST *' (repeatable)")
 	f.StringSliceVar(&o.Connectors, "connector", nil,
 		"use only these of the installed connectors: CONNECTOR[@VERSION],… (repeatable)")
 	f.StringVar(&o.Capture, "capture", "",
@@ -66,6 +68,9 @@ func (o *SessionOptions) Check() error {
 		if _, err := spec.ParseHost(host); err != nil {
 			return failure.Usagef("--allow is %q; it must be HOST or HOST:PORT: %v", host, err)
 		}
+	}
+	if _, err := o.Asks(); err != nil {
+		return err
 	}
 	return CheckBinds(o.Binds)
 }

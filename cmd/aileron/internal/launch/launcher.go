@@ -3,10 +3,12 @@ package launch
 import (
 	"cmp"
 	"context"
+	"io"
 	"os"
 	"os/exec"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/approvals"
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/detached"
@@ -14,6 +16,8 @@ import (
 	"github.com/ALRubinger/aileron/internal/protect"
 	"github.com/ALRubinger/aileron/internal/report"
 	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/sandbox/agents"
+	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -76,6 +80,15 @@ func openSession(
 	connectors.WarnOfRemovedKeys(a.Dir, s.Connectors, s.Versions)
 	s.Config, s.Upstream, s.Passthrough, s.Bindings = conf, up, opts.Egress == "passthrough", chosen
 	s.Allow, s.Shared, s.Optional = opts.Allow, opts.Shares, opts.Optional
+	if s.Approve, err = opts.Asks(); err != nil {
+		return nil, err
+	}
+	if len(s.Approve) > 0 && len(conf.Tunnel) > 0 {
+		a.Infof("aileron: --approve asks about no request to the hosts of tunnel in config.toml: they are not decrypted")
+	}
+	agent, _ := agents.Find(s.Agent)
+	s.Unasked = func(c *spec.Connector) bool { return connectors.IsModel(c, agent) }
+	s.Notifier = notifier(a, conf.Approval, s.Mode)
 	s.Project = opts.ProjectFile()
 	s.Version, s.UpstreamCA = a.Build.String(), cmp.Or(opts.UpstreamCA, conf.Upstream.CA)
 	s.Detached = a.Detached != nil
@@ -89,6 +102,22 @@ func openSession(
 	}
 	s.Log, s.Infof, s.Report = a.Logger(), a.Infof, func(err error) { printError(a, err) }
 	return session.Open(ctx, s)
+}
+
+// notifier returns what tells the person of a request that waits. It prints where no command has the terminal.
+func notifier(a *cli.App, conf config.Approval, mode string) *approvals.Notifier {
+	n := approvals.Notifier{Command: conf.Notify, Environ: protect.WithoutSecrets(os.Environ()),
+		Start: func(cmd *exec.Cmd) error { return a.Protected.Start(cmd) },
+		Warn:  func(err error) { a.Infof("aileron: warning: %v", err) }}
+	if mode == "proxy" || a.Detached != nil || a.ChildTerminal() == nil {
+		n.Line = func(text string) {
+			a.Infof("aileron: %s", text)
+			if a.MessagesOnTerminal() {
+				_, _ = io.WriteString(a.Child.Stderr, "\a")
+			}
+		}
+	}
+	return approvals.NewNotifier(n)
 }
 
 // printError prints an error that does not decide the exit code.
