@@ -14,6 +14,15 @@ func (o *Operation) BodyGrants() []string {
 	return o.MCP.Grants()
 }
 
+// BodyGrants returns what a body of the request may ask for, in the words of a denial; nil: bodies are not judged.
+func (m Match) BodyGrants() []string {
+	granted := m.Operation.BodyGrants()
+	for _, other := range m.Others {
+		granted = append(granted, other.BodyGrants()...)
+	}
+	return granted
+}
+
 // checkJudged checks what an operation that judges bodies, by the key, needs beside it. No server must find in the
 // query what the body has to say.
 func (op *Operation) checkJudged(n node, key string) {

@@ -60,12 +60,16 @@ func TestAnOperationOfMCPNamesToolsAndMethods(t *testing.T) {
 // A request that may be several operations matches the first, and names the others.
 func TestOperationsThatJudgeBodiesShareARequest(t *testing.T) {
 	const post = `"method":"POST","path":"/mcp","mcp":{"tools":["a"]}`
-	c := must.Get(spec.Parse(withOperations(post, post, `"method":"GET","path":"/mcp"`)))(t)
+	other := strings.Replace(post, `"a"`, `"b"`, 1)
+	c := must.Get(spec.Parse(withOperations(post, other, `"method":"GET","path":"/mcp"`)))(t)
 	ix := must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
 	target := spec.Target{Scheme: "https", Host: "mcp.example.org", Port: 443, Method: "POST", Path: "/mcp"}
 	m, no := ix.Match(target)
 	if no != nil || m.Operation.Name != "opa" || len(m.Others) != 1 || m.Others[0].Name != "opb" {
 		t.Errorf("Match = %v, %v", m, no)
+	}
+	if got := m.BodyGrants(); !slices.Equal(got, []string{"tool:a", "tool:b"}) {
+		t.Errorf("BodyGrants = %q", got)
 	}
 	target.Query = "method=x"
 	if _, no := ix.Match(target); no == nil || no.Reason != spec.ReasonQuery {

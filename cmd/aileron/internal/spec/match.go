@@ -100,7 +100,7 @@ func judge(q proxy.Question) MatchJSON {
 	}
 	switch d.Verdict {
 	case proxy.Allow:
-		j.Verdict, j.Message = "allowed", "it is the operation "+j.Tool+" "+j.Operation
+		j.Verdict, j.Message, j.Granted = "allowed", "it is the operation "+j.Tool+" "+j.Operation, d.Match.BodyGrants()
 	case proxy.SessionAPI:
 		j.Verdict, j.Message = "allowed", "it is for the session's own endpoints"
 	default:
