@@ -67,7 +67,7 @@ func (c consents) lines(name string) []string {
 
 // ConsentToProject asks whether a project's file may widen what its session may do, unless a person has agreed to the
 // same for the same bytes of the same project. Each of what it would do is agreed to: flags decide whether some keys
-// matter, and sandbox check and build put only those of the image in force.
+// matter, and sandbox check and build put only those of the image in force. A [Widening] with Each is never remembered.
 func (a *Asker) ConsentToProject(home string, u *Use) error {
 	sum := sha256.Sum256([]byte(strings.Join([]string{u.File.Path, u.File.Hash}, "\x00")))
 	name := "project-" + hex.EncodeToString(sum[:])
@@ -91,7 +91,9 @@ func (a *Asker) ConsentToProject(home string, u *Use) error {
 		agreed = []string{strconv.Quote(u.File.Path), u.File.Hash}
 	}
 	for _, w := range news {
-		agreed = append(agreed, strconv.Quote(w.What))
+		if !w.Each {
+			agreed = append(agreed, strconv.Quote(w.What))
+		}
 	}
 	return consents{home}.add(name, strings.Join(slices.DeleteFunc(agreed, func(l string) bool { return l == "" }), "\n"))
 }
@@ -113,7 +115,11 @@ func (a *Asker) askAboutProject(u *Use, news []Widening) error {
 			fmt.Fprintln(a.Stderr, "  |   "+termsafe.Line(strings.TrimRight(line, "\r\n")))
 		}
 	}
-	yes, err := a.Agreed("agree, and remember this content?")
+	question := "agree, and remember this content?"
+	if slices.ContainsFunc(news, func(w Widening) bool { return w.Each }) {
+		question = "agree for this start? What runs on this host is asked about again"
+	}
+	yes, err := a.Agreed(question)
 	if err != nil {
 		return err
 	}

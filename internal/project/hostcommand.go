@@ -19,9 +19,10 @@ import (
 	"github.com/ALRubinger/aileron/sandbox/devcontainer"
 )
 
-// initialize runs the initializeCommand of a devcontainer on this host, after a person has agreed to it, and returns
-// the plan of what is there then, and what was agreed to. It comes before all else, as in the reference implementation:
-// it may make the files of a build, or change the configuration itself, so these are read and asked about afterwards.
+// initialize runs the initializeCommand of a devcontainer on this host, after a person has agreed to it for this start,
+// and returns the plan of what is there then, and what was agreed to. It comes before all else, as in the reference
+// implementation: it may make the files of a build, or change the configuration itself, so these are read and asked
+// about afterwards.
 func (a *Asker) initialize(ctx context.Context, u *Use, plan *devcontainer.Plan, dir, home string) (*devcontainer.Plan,
 	[]Widening, error) {
 	first, err := composeDevcontainer(ctx, dir, devcontainer.Input{File: plan.File, Unbuilt: true})
@@ -34,9 +35,13 @@ func (a *Asker) initialize(ctx context.Context, u *Use, plan *devcontainer.Plan,
 	d := &Use{Trust: u.Trust, File: &config.Project{Path: filepath.Join(dir, plan.File), Hash: first.Digest}}
 	d.readsOfHost(first)
 	d.InForce = []string{first.OnHost.Phase}
-	d.Widens = append(d.Widens, Widening{What: "run " + first.OnHost.Phase + " on this host, outside of any sandbox",
-		Value: ": " + commandText(*first.OnHost)})
-	if err := a.agreeToProject(home, d); err != nil || a.Initialized {
+	// The digest does not have the files that the command starts, such as a script, a Makefile or a package.json.
+	d.Widens = append(d.Widens, Widening{What: "run " + first.OnHost.Phase + " on this host, outside of any sandbox, with " +
+		"files of the project, which an agent may have changed", Value: ": " + commandText(*first.OnHost), Each: true})
+	if a.Initialized { // a person was asked by the process that ran it
+		return plan, d.Widens, nil
+	}
+	if err := a.agreeToProject(home, d); err != nil {
 		return plan, d.Widens, err
 	}
 	err = a.Interruptible(ctx, func(ctx context.Context) error { return runOnHost(ctx, dir, first.OnHost, a.Stderr) })

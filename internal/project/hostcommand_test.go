@@ -40,19 +40,47 @@ func TestTheInitializeCommandComesBeforeWhatABuildReads(t *testing.T) {
 			t.Errorf("recorded is %q, want %q", all, want)
 		}
 	}
-	// What it has made is asked about: it is no longer what was agreed to. The process of a detached session is not the
-	// one that runs it.
+	// The process of a detached session is not the one that runs it. What it has made since is asked about: it is no
+	// longer what was agreed to.
+	before := must.Get(os.ReadFile(made))(t)
+	a.Initialized = true
+	if w, err = using(a, dir, hostCommands); err != nil || !strings.Contains(strings.Join(w.ProjectFile().Widens, "; "),
+		"run initializeCommand on this host") {
+		t.Errorf("a second process: %v, recorded is %q", err, w.ProjectFile().Widens)
+	}
+	withFiles(t, dir, map[string]string{".devcontainer/made": "2\n"})
 	if _, err = using(a, dir, hostCommands); err == nil || !strings.Contains(err.Error(), "agree to it first: build") {
-		t.Errorf("after it has changed a file of the build: %v", err)
+		t.Errorf("after a file of the build has changed: %v", err)
+	}
+	must.Do(t, os.WriteFile(made, before, 0o600))
+	if after := must.Get(os.ReadFile(made))(t); string(after) != string(before) {
+		t.Errorf("a second process has run it: %q", after)
+	}
+}
+
+// The consent is to a string, and what it starts lies in the project, where an agent may write.
+func TestConsentToAnInitializeCommandIsForOneStart(t *testing.T) {
+	dir, a := t.TempDir(), asker(t, t.Output())
+	withFiles(t, dir, map[string]string{
+		devcontainerFile: `{"image": "${localEnv:AILERON_TEST_VALUE}", "initializeCommand": "sh init.sh"}`,
+		"init.sh":        "true\n"})
+	t.Setenv("AILERON_TEST_VALUE", "x")
+	_, err := using(a, dir, hostCommands, trusting)
+	must.Do(t, err)
+	withFiles(t, dir, map[string]string{"init.sh": "touch ran\n"})
+	_, err = using(a, dir, hostCommands)
+	if err == nil || !strings.HasSuffix(err.Error(), "agree to it first: run initializeCommand on this host, outside of any "+
+		"sandbox, with files of the project, which an agent may have changed") ||
+		!strings.Contains(hint.Of(err), "--trust-project") {
+		t.Errorf("the next start: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
+		t.Fatal("what the agent wrote ran on this host")
 	}
 	_, err = using(a, dir, hostCommands, trusting)
 	must.Do(t, err)
-	before := must.Get(os.ReadFile(made))(t)
-	a.Initialized = true
-	_, err = using(a, dir, hostCommands)
-	must.Do(t, err)
-	if after := must.Get(os.ReadFile(made))(t); string(after) != string(before) {
-		t.Errorf("a second process has run it: %q", after)
+	if _, err := os.Stat(filepath.Join(dir, "ran")); err != nil {
+		t.Errorf("after consent to this start: %v", err)
 	}
 }
 

@@ -42,6 +42,8 @@ type Widening struct {
 	What  string // of printable characters
 	Value string // follows it where a person decides, and is recorded nowhere
 	Text  []byte // lines that are shown below it then
+	// Each reports whether it is asked about at each start: what it is may change without the bytes of the file.
+	Each bool
 }
 
 // widen adds to what a person has to agree to.

@@ -73,7 +73,7 @@ func TestAProjectsFileDecidesAboutItsSandbox(t *testing.T) {
 	s.Project.Trust = true
 	must.Do(t, sandboxProject(t, "packages = [\"jq\", \"tree\"]\n", s))
 	if !slices.Equal(s.Custom.Packages, []string{"jq", "tree"}) || len(s.Project.Widens) != 1 {
-		t.Errorf("packages %q, asked %q", s.Custom.Packages, s.Project.Widens)
+		t.Errorf("packages %q, asked %q", s.Custom.Packages, s.Project.Asked())
 	}
 	s = &wanted{}
 	if err := sandboxProject(t, "packages = [\"tree\"]\n", s); err == nil || !strings.Contains(err.Error(), "tree") {
