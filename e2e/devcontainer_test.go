@@ -78,7 +78,7 @@ func TestADevcontainerIsWhatTheSandboxHas(t *testing.T) {
 			if refused.code != 1 {
 				t.Errorf("without consent: exit %d\n%s", refused.code, refused.err)
 			}
-			contains(t, "the refusal", refused.err, "a person must agree to it first: build the image of .devcontainer/")
+			contains(t, "the refusal", refused.err, `a person must agree to it first: build the image of ".devcontainer/`)
 			name := filepath.Base(u.project)
 			r := u.inDevcontainer("tool; echo x >>/kept/x; wc -l </kept/x; grep -c CapEff:.0000000000000000 /proc/self/status",
 				"--trust-project")

@@ -26,8 +26,9 @@ func TestAPersonDecidesAboutAProjectOnATerminal(t *testing.T) {
 			0o600)))
 	run := []string{"sandbox", "run", "--sandbox=docker", "--dir", dir, "--", "true"}
 	question := []string{
-		".aileron.toml (sha256:", ") asks for more than a session has without it:\r\n",
-		"  | mount " + dir + "/data at /srv/data, writable\r\n", `  | set the variable GREETING to "hello  world"` + "\r\n",
+		`.aileron.toml" (sha256:`, ") asks for more than a session has without it:\r\n",
+		`  | mount "` + dir + `/data" at "/srv/data", writable` + "\r\n",
+		`  | set the variable GREETING to "hello  world"` + "\r\n",
 		"  | publish port 80 of the sandbox as 127.0.0.1:8080, for all programs of this host\r\n",
 		"agree, and remember this content? [y/N]",
 	}
@@ -77,7 +78,7 @@ func TestAPersonDecidesAboutAProjectOfACommandOnThisHost(t *testing.T) {
 	const content = "allow = [\"docs.example\"]\nports = [\"8080:80\"]\n"
 	write(content)
 	question := []string{
-		file + " (sha256:", ") asks for more than a session has without it:\r\n",
+		file + `" (sha256:`, ") asks for more than a session has without it:\r\n",
 		"  | allow requests to docs.example, without credentials\r\n", "agree, and remember this content? [y/N]",
 	}
 	inForce := []string{"in force by " + file + ": allow docs.example\r\n",

@@ -33,7 +33,7 @@ func TestAProjectsFileDecidesAboutImagesWithoutASession(t *testing.T) {
 		// allow and mounts are not about an image.
 		write("packages = [\"tree\"]\nallow = [\"a.example\"]\nmounts = [\"/:/x\"]\n")
 		_, errs, code := c.run(append(verb, "--dir", dir)...)
-		if code != 1 || !strings.HasPrefix(errs, "aileron: use "+file+": a person must agree to it first: "+
+		if code != 1 || !strings.HasPrefix(errs, "aileron: use \""+file+"\": a person must agree to it first: "+
 			"install the Debian package tree in the image, with the network of the engine's machine; hint: ") {
 			t.Errorf("%q ends with %d: %s", verb, code, errs)
 		}

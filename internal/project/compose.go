@@ -110,7 +110,7 @@ func (u *Use) useImageOf(p *devcontainer.Plan) {
 	if b := p.Build; b != nil {
 		u.InForce = append(u.InForce, "the image of "+b.Dockerfile)
 		u.Widens = append(u.Widens, Widening{
-			What: fmt.Sprintf("build the image of %s, with %s of the project, outside of the sandbox: as root of a container, "+
+			What: fmt.Sprintf("build the image of %q, with %s of the project, outside of the sandbox: as root of a container, "+
 				"with the network of the engine's machine, without mediation and without a row in the audit log", b.Dockerfile,
 				hint.Plural(len(b.Files), "file")), Text: b.Data})
 		for _, v := range b.Args {
@@ -122,7 +122,7 @@ func (u *Use) useImageOf(p *devcontainer.Plan) {
 		}
 	} else {
 		u.InForce = append(u.InForce, "image "+p.Image)
-		u.widen("run the image " + p.Image)
+		u.widen("run the image " + strconv.Quote(p.Image))
 	}
 	switch {
 	case p.User == "":
@@ -236,7 +236,7 @@ func (u *Use) useMount(m devcontainer.Mount, dir string) error {
 	if err := launch.CheckTarget(m.Target); err != nil {
 		return hint.New(err, "name another place, or start without the devcontainer: --devcontainer=off")
 	}
-	how := ""
+	target, how := strconv.Quote(m.Target), ""
 	if m.ReadOnly {
 		how = ", read-only"
 	}
@@ -252,11 +252,11 @@ func (u *Use) useMount(m devcontainer.Mount, dir string) error {
 		}
 		u.File.Mounts = append(u.File.Mounts, text)
 	case m.Type == devcontainer.Tmpfs:
-		u.widen("have an empty directory in memory at " + m.Target + ", in place of the image's")
+		u.widen("have an empty directory in memory at " + target + ", in place of the image's")
 	case m.Source == "":
-		u.widen("have a volume at " + m.Target + how + ", which is removed with the sandbox")
+		u.widen("have a volume at " + target + how + ", which is removed with the sandbox")
 	default:
-		u.widen("keep the volume " + m.Source + ", at " + m.Target + how + ", from one sandbox to the next")
+		u.widen("keep the volume " + strconv.Quote(m.Source) + ", at " + target + how + ", from one sandbox to the next")
 	}
 	return nil
 }
@@ -285,10 +285,10 @@ func (u *Use) useWorkspace(p *devcontainer.Plan, dir string) error {
 	case p.Workspace.Source != "":
 		u.File.Mounts = append(u.File.Mounts, p.Workspace.Source+":"+at)
 	case at != usual:
-		u.widen("have the project at " + at + ", too")
+		u.widen("have the project at " + strconv.Quote(at) + ", too")
 	}
 	if p.Workspace.Folder != usual {
-		u.widen("begin in " + p.Workspace.Folder)
+		u.widen("begin in " + strconv.Quote(p.Workspace.Folder))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -60,12 +61,13 @@ func TestADevcontainerNeedsConsentToAllThatItReads(t *testing.T) {
 	})
 	_, err := using(a, dir)
 	for _, want := range []string{"a person must agree to it first",
-		"build the image of .devcontainer/Dockerfile, with 1 file", `give the build the argument "CMD"`,
+		`build the image of ".devcontainer/Dockerfile", with 1 file`, `give the build the argument "CMD"`,
 		`build its stage "last" alone`, `run as the user "root" of the image, and not as the owner of the project`,
 		`read the variable "AILERON_TEST_VALUE" of this host`, "set the variable A", "run postCreateCommand in the sandbox",
-		"keep the volume cache, at /cache, read-only, from", "publish port 3000", "take the variable GONE away",
-		"have the project at /w, too", "begin in /w/sub", "have an empty directory in memory at /scratch",
-		"have a volume at /once, which is removed with the sandbox"} {
+		`keep the volume "cache", at "/cache", read-only, from`, "publish port 3000", "take the variable GONE away",
+		`have the project at "/w", too`,
+		`begin in "/w/sub"`, `have an empty directory in memory at "/scratch"`,
+		`have a volume at "/once", which is removed with the sandbox`} {
 		if err == nil || !strings.Contains(err.Error(), want) || hint.Of(err) == "" {
 			t.Errorf("without consent: %v, want %q", err, want)
 		}
@@ -106,6 +108,37 @@ func TestADevcontainerNeedsConsentToAllThatItReads(t *testing.T) {
 	if w, err := using(a, dir, func(w *wanted) { w.Devcontainer.Name = WithoutDevcontainer }); err != nil ||
 		w.Devcontainer.Plan != nil {
 		t.Errorf("--devcontainer=off: %v, %v", w.Devcontainer.Plan, err)
+	}
+}
+
+// A name of the project's is no part of the question, whatever it says.
+func TestWhatAProjectNamesIsQuotedInTheQuestion(t *testing.T) {
+	const says = "x, read-only, as aileron has checked"
+	for name, text := range map[string]string{
+		"the Dockerfile": `"build": {"dockerfile": "NAME", "context": "."}`,
+		"a bind":         `"image": "x", "mounts": [{"type": "bind", "source": "NAME", "target": "/NAME"}]`,
+		"a volume":       `"image": "x", "mounts": [{"type": "volume", "source": "v", "target": "/NAME"}]`,
+		"one of a start": `"image": "x", "mounts": [{"type": "volume", "target": "/NAME"}]`,
+		"memory":         `"image": "x", "mounts": [{"type": "tmpfs", "target": "/NAME"}]`,
+		"the directory":  `"image": "x", "workspaceFolder": "/NAME"`,
+		"an image":       `"image": "x,read-only"`,
+		"a user":         `"image": "x", "remoteUser": "NAME"`,
+		"a variable":     `"image": "x", "containerEnv": {"A": "NAME"}`,
+		"the file":       `"image": "x"`,
+	} {
+		dir, a := t.TempDir(), asker(t, t.Output())
+		withFiles(t, dir, map[string]string{".devcontainer/" + says + "/devcontainer.json": "{" +
+			strings.ReplaceAll(text, "NAME", says) + "}", says: "", ".devcontainer/" + says + "/" + says: "FROM x\n"})
+		_, err := using(a, dir)
+		if err == nil || !strings.Contains(err.Error(), "must agree to it first") {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for i, part := range strings.Split(err.Error(), `"`) {
+			if i%2 == 0 && (strings.Contains(part, says) || strings.Contains(part, "x,read-only")) {
+				t.Errorf("%s: it is not quoted in %v", name, err)
+			}
+		}
 	}
 }
 
@@ -285,7 +318,7 @@ func TestAWorkspaceCanBeAPartOfTheProject(t *testing.T) {
 	withFiles(t, dir, map[string]string{devcontainerFile: `{"image": "x", "workspaceFolder": "/w",
 		"workspaceMount": "type=bind,source=${localWorkspaceFolder}/part,target=/w"}`, "part/file": ""})
 	_, err := using(a, dir)
-	if want := "mount " + filepath.Join(dir, "part") + " at /w, writable"; err == nil ||
+	if want := "mount " + strconv.Quote(filepath.Join(dir, "part")) + ` at "/w", writable`; err == nil ||
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("without consent: %v, want %q", err, want)
 	}

@@ -105,10 +105,10 @@ func (a *Asker) askAboutProject(u *Use, news []Widening) error {
 		for _, w := range news {
 			asked = append(asked, w.What)
 		}
-		return hint.New(fmt.Errorf("use %s: a person must agree to it first: %s", u.File.Path, strings.Join(asked, "; ")),
+		return hint.New(fmt.Errorf("use %q: a person must agree to it first: %s", u.File.Path, strings.Join(asked, "; ")),
 			"read the file, then pass --trust-project; or start without it: --ignore-project")
 	}
-	a.Infof("aileron: %s (%s) asks for more than a session has without it:", u.File.Path, u.File.Hash)
+	a.Infof("aileron: %q (%s) asks for more than a session has without it:", u.File.Path, u.File.Hash)
 	for _, w := range news {
 		a.Infof("  | %s%s", w.What, w.Value)
 		for line := range strings.Lines(string(w.Text)) {

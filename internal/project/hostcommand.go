@@ -36,8 +36,9 @@ func (a *Asker) initialize(ctx context.Context, u *Use, plan *devcontainer.Plan,
 	d.readsOfHost(first)
 	d.InForce = []string{first.OnHost.Phase}
 	// The digest does not have the files that the command starts, such as a script, a Makefile or a package.json.
-	d.Widens = append(d.Widens, Widening{What: "run " + first.OnHost.Phase + " on this host, outside of any sandbox, with " +
-		"files of the project, which an agent may have changed", Value: ": " + commandText(*first.OnHost), Each: true})
+	what := "run " + first.OnHost.Phase + " on this host, outside of any sandbox, with files of the project, which an " +
+		"agent may have changed"
+	d.Widens = append(d.Widens, Widening{What: what, Value: ": " + commandText(*first.OnHost), Each: true})
 	if a.Initialized { // a person was asked by the process that ran it
 		return plan, d.Widens, nil
 	}

@@ -35,7 +35,7 @@ func TestTheInitializeCommandComesBeforeWhatABuildReads(t *testing.T) {
 		t.Errorf("the build is %+v", b)
 	}
 	all := strings.Join(w.ProjectFile().Widens, "; ")
-	for _, want := range []string{"run initializeCommand on this host", "build the image of .devcontainer/Dockerfile"} {
+	for _, want := range []string{"run initializeCommand on this host", `build the image of ".devcontainer/Dockerfile"`} {
 		if !strings.Contains(all, want) {
 			t.Errorf("recorded is %q, want %q", all, want)
 		}
@@ -69,8 +69,8 @@ func TestConsentToAnInitializeCommandIsForOneStart(t *testing.T) {
 	must.Do(t, err)
 	withFiles(t, dir, map[string]string{"init.sh": "touch ran\n"})
 	_, err = using(a, dir, hostCommands)
-	if err == nil || !strings.HasSuffix(err.Error(), "agree to it first: run initializeCommand on this host, outside of any "+
-		"sandbox, with files of the project, which an agent may have changed") ||
+	if err == nil || !strings.HasSuffix(err.Error(), "agree to it first: run initializeCommand on this host, outside of "+
+		"any sandbox, with files of the project, which an agent may have changed") ||
 		!strings.Contains(hint.Of(err), "--trust-project") {
 		t.Errorf("the next start: %v", err)
 	}

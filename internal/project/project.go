@@ -39,7 +39,7 @@ type Use struct {
 
 // Widening is one line of what a person has to agree to.
 type Widening struct {
-	What  string // of printable characters
+	What  string // of printable characters; what a project wrote is quoted in it
 	Value string // follows it where a person decides, and is recorded nowhere
 	Text  []byte // lines that are shown below it then
 	// Each reports whether it is asked about at each start: what it is may change without the bytes of the file.

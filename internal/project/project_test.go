@@ -115,8 +115,8 @@ func TestWhatAProjectsFileSharesIsAskedAbout(t *testing.T) {
 		t.Fatalf("without consent: %v", err)
 	}
 	for _, want := range []string{
-		"a person must agree to it first: mount " + s.Dir + "/data at /srv/data, writable; ",
-		"; mount " + s.Dir + "/data at /srv/read, read-only; set the variable CI; set the variable GREETING; ",
+		"a person must agree to it first: mount \"" + s.Dir + "/data\" at \"/srv/data\", writable; ",
+		"; mount \"" + s.Dir + "/data\" at \"/srv/read\", read-only; set the variable CI; set the variable GREETING; ",
 		"; publish port 3000 of the sandbox as 127.0.0.1:8080, for all programs of this host; ",
 		"; publish port 9000 of the sandbox as 127.0.0.1:9000",
 	} {

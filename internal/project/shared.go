@@ -143,7 +143,7 @@ func (u *Use) useMounts(s *Sandbox, dir, home string) error {
 		}
 		s.Shared.Mounts = append(s.Shared.Mounts, m)
 		u.InForce = append(u.InForce, "mount "+m.Target)
-		u.widen(fmt.Sprintf("mount %s at %s, %s", m.Source, m.Target, how))
+		u.widen(fmt.Sprintf("mount %q at %q, %s", m.Source, m.Target, how))
 	}
 	return nil
 }
