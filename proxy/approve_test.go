@@ -182,32 +182,35 @@ func deniedAs(t *testing.T, status int, body string, wantStatus int, want Reason
 
 func TestARequestPassesOnceAfterALateApproval(t *testing.T) {
 	a := newAsks(t, time.Millisecond, hello)
-	res, body := a.do("POST", mergeURL, "x")
+	send := func(target, body string, header ...string) (*http.Response, string) {
+		return a.do("POST", target, body, append([]string{"X-Declared", "d"}, header...)...)
+	}
+	res, body := send(mergeURL, "x")
 	id := deniedAs(t, res.StatusCode, body, 403, ReasonApproval)
 	if res.Header.Get("Retry-After") == "" {
 		t.Error("a request that waits does not get Retry-After")
 	}
-	if res, body := a.do("POST", mergeURL, "x"); deniedAs(t, res.StatusCode, body, 403, ReasonApproval) != id {
+	if res, body := send(mergeURL, "x"); deniedAs(t, res.StatusCode, body, 403, ReasonApproval) != id {
 		t.Error("an equal request is another question")
 	}
 	a.approve(id)
 	for name, other := range map[string]func() (*http.Response, string){
-		"body":   func() (*http.Response, string) { return a.do("POST", mergeURL, "y") },
-		"path":   func() (*http.Response, string) { return a.do("POST", strings.Replace(mergeURL, "7", "8", 1), "x") },
-		"query":  func() (*http.Response, string) { return a.do("POST", mergeURL+"?force=1", "x") },
+		"body":   func() (*http.Response, string) { return send(mergeURL, "y") },
+		"path":   func() (*http.Response, string) { return send(strings.Replace(mergeURL, "7", "8", 1), "x") },
+		"query":  func() (*http.Response, string) { return send(mergeURL+"?force=1", "x") },
 		"header": func() (*http.Response, string) { return a.do("POST", mergeURL, "x", "X-Declared", "other") },
-		"type":   func() (*http.Response, string) { return a.do("POST", mergeURL, "x", "Content-Type", "text/x") },
-		"length": func() (*http.Response, string) { return a.do("POST", mergeURL, "") },
+		"type":   func() (*http.Response, string) { return send(mergeURL, "x", "Content-Type", "t/x") },
+		"length": func() (*http.Response, string) { return send(mergeURL, "") },
 	} {
 		res, body := other()
 		if deniedAs(t, res.StatusCode, body, 403, ReasonApproval) == id || len(a.requests()) != 0 {
 			t.Errorf("another %s passes with the approval", name)
 		}
 	}
-	if res, body := a.do("POST", mergeURL, "x"); res.StatusCode != 200 {
+	if res, body := send(mergeURL, "x"); res.StatusCode != 200 {
 		t.Fatalf("the approved request: %d %s", res.StatusCode, body)
 	}
-	res, body = a.do("POST", mergeURL, "x")
+	res, body = send(mergeURL, "x")
 	if deniedAs(t, res.StatusCode, body, 403, ReasonApproval) == id || len(a.requests()) != 1 {
 		t.Errorf("the approval let %d requests pass", len(a.requests()))
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/approvals"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/unixsocket"
 	"github.com/ALRubinger/aileron/proxy/approval"
 )
 
@@ -164,5 +165,21 @@ func TestARuleThatIsNotWholeDecidesNothing(t *testing.T) {
 	must.Do(t, os.WriteFile(filepath.Join(dir, id+".json"), []byte(whole), 0o600))
 	if ticket := waiting(t, s, "/whole"); state(t, ticket) != approval.Approved {
 		t.Errorf("a whole file: %s", state(t, ticket))
+	}
+}
+
+// A session that does not respond hides no other.
+func TestASessionThatHangsHidesNoOther(t *testing.T) {
+	o := newOptions(t)
+	hangs, s := open(t, o), open(t, o)
+	hangs.closeControl()
+	path := filepath.Join(hangs.dir, "control.sock")
+	_ = os.Remove(path)
+	l := must.Get(unixsocket.Listen(path, 0o600))(t) // a path of any length
+	defer l.Close()
+	ticket := waiting(t, s, "/1")
+	all, err := AllApprovals(t.Context(), o.Home)
+	if len(all) != 1 || all[0].ID != ticket.ID() || err == nil || !strings.Contains(err.Error(), hangs.ID()) {
+		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -6,24 +6,34 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/ALRubinger/aileron/internal/approvals"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/proxy/approval"
 )
 
+// listTimeout bounds the wait for what waits in one session.
+const listTimeout = 5 * time.Second
+
 // AllApprovals returns the questions of the running sessions of a home, and the decisions in force for them and for
 // always, which are questions without a request. What cannot be read is in the error, and hides nothing else.
 func AllApprovals(ctx context.Context, home string) (all []approval.Question, err error) {
-	var faults []error
-	for _, id := range Running(home) {
-		of, err := ReadApprovals(ctx, home, id)
-		if err != nil {
-			if Alive(home, id) {
-				faults = append(faults, err)
+	running := Running(home)
+	read, faults := make([]Approvals, len(running)), make([]error, len(running))
+	var reading sync.WaitGroup
+	for i, id := range running { // side by side: one that does not respond holds up no other
+		reading.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, listTimeout)
+			defer cancel()
+			if read[i], faults[i] = ReadApprovals(ctx, home, id); faults[i] != nil && !Alive(home, id) {
+				faults[i] = nil
 			}
-			continue
-		}
+		})
+	}
+	reading.Wait()
+	for _, of := range read {
 		for _, r := range of.Rules { // in place of the question that it was made for
 			of.Questions = slices.DeleteFunc(of.Questions, func(q approval.Question) bool { return q.ID == r.ID })
 		}
