@@ -1,6 +1,9 @@
 package spec
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // JudgesBody reports whether the operation decides by a request's body, too: the proxy reads it before it sends
 // anything.
@@ -41,38 +44,92 @@ func (op *Operation) checkJudged(n node, key string) {
 	op.QueryDeclaredOnly = true
 }
 
-// checkAllJudge records operations that allow every body of requests whose body another one of them judges: that one
-// would decide nothing. Equal templates of one host and method are the same requests; among others, one takes
-// precedence.
+// checkAllJudge records operations that judge no body of requests of which another one judges it: that one would decide
+// nothing. So would it if a server took a path with or without its last slash, or in another case, for the same one.
 func (c *Connector) checkAllJudge(top node) {
-	type place struct {
-		host         HostPattern
-		method, path string
-	}
-	judged := map[place]*Operation{}
-	each := func(visit func(ti, oi int, op *Operation, at place)) {
-		for ti, t := range c.Tools {
-			for oi, op := range t.Operations {
-				for _, h := range op.Hosts {
-					visit(ti, oi, op, place{h, op.Method, op.Path.shape()})
+	judged := map[HostPattern][]*Operation{} // by each pattern, and by the wildcard that covers it
+	for _, t := range c.Tools {
+		for _, op := range t.Operations {
+			if !op.JudgesBody() {
+				continue
+			}
+			for _, h := range op.Hosts {
+				judged[h] = append(judged[h], op)
+				if parent, ok := h.parent(); ok && !slices.Contains(judged[parent], op) {
+					judged[parent] = append(judged[parent], op)
 				}
 			}
 		}
 	}
-	each(func(_, _ int, op *Operation, at place) {
-		if op.JudgesBody() && judged[at] == nil {
-			judged[at] = op
-		}
-	})
 	if len(judged) == 0 {
 		return
 	}
-	var named []*Operation
-	each(func(ti, oi int, op *Operation, at place) {
-		if by := judged[at]; by != nil && !op.JudgesBody() && !slices.Contains(named, op) {
-			named = append(named, op)
-			top.diags.add(top.item("tools", ti)+within("operations", oi), "it allows every body of the requests of %s, "+
-				"which judges them", by.Name)
+	for ti, t := range c.Tools {
+		for oi, op := range t.Operations {
+			if op.JudgesBody() || !op.acceptsMethod("POST") {
+				continue
+			}
+			if by := op.evades(judged); by != nil {
+				top.diags.add(top.item("tools", ti)+within("operations", oi), "it allows every body of the requests of %s, which "+
+					"judges them: its path is the same to a server that ignores case or a last slash", by.Name)
+			}
 		}
+	}
+}
+
+// evades returns the operation whose requests op allows, too, if a server ignores a path's case and last slash.
+func (op *Operation) evades(judged map[HostPattern][]*Operation) *Operation {
+	for _, h := range op.Hosts {
+		patterns := []HostPattern{h}
+		if parent, ok := h.parent(); ok {
+			patterns = append(patterns, parent)
+		}
+		for _, pattern := range patterns {
+			for _, by := range judged[pattern] {
+				if by.Path.resembles(op.Path) && by.overlaps(h) {
+					return by
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// overlaps reports whether the operation and the pattern have a host in common.
+func (op *Operation) overlaps(h HostPattern) bool {
+	return slices.ContainsFunc(op.Hosts, func(own HostPattern) bool {
+		return own == h || !h.Wildcard && own.covers(h.Name, h.Port) || !own.Wildcard && h.covers(own.Name, own.Port)
 	})
+}
+
+// parent returns the wildcard that covers the host of h. A wildcard has none.
+func (h HostPattern) parent() (HostPattern, bool) {
+	_, name, ok := strings.Cut(h.Name, ".")
+	return HostPattern{Name: name, Port: h.Port, Wildcard: true}, ok && !h.Wildcard
+}
+
+// resembles reports whether some path of t and some path of other are equal but for their case and a last slash.
+func (t Template) resembles(other Template) bool {
+	if t.IsZero() || other.IsZero() {
+		return true
+	}
+	a, b := t.withoutSlash(), other.withoutSlash()
+	for i := 0; ; i++ {
+		switch {
+		case i < len(a) && a[i].rest, i < len(b) && b[i].rest:
+			return true
+		case i == len(a), i == len(b):
+			return len(a) == len(b)
+		case a[i].name == "" && b[i].name == "" && !strings.EqualFold(a[i].literal, b[i].literal):
+			return false
+		}
+	}
+}
+
+// withoutSlash returns the segments of t without an empty last one.
+func (t Template) withoutSlash() []segment {
+	if last := len(t.segments) - 1; last >= 0 && t.segments[last] == (segment{}) {
+		return t.segments[:last]
+	}
+	return t.segments
 }

@@ -27,7 +27,8 @@ func TestAnOperationOfMCPNamesToolsAndMethods(t *testing.T) {
 		{[]string{post + `"mcp":{"tools":["search_*","get.me","*"]}`}, ""},
 		{[]string{post + `"mcp":{"methods":["prompts/get"]},"inputs":[{"name":"key","in":"query"}]`}, ""},
 		{[]string{post + `"mcp":{"tools":["a"]}`, post + `"mcp":{"tools":["b"]},"approval":"required"`}, ""},
-		{[]string{post + `"mcp":{"tools":["a"]}`, `"method":"POST","path":"/mcp/","query":"any"`}, ""},
+		{[]string{post + `"mcp":{"tools":["a"]}`, `"method":"POST","path":"/mcps"`, `"method":"POST","path":"/{a}/{b}"`,
+			`"method":"GET","path":"/{path...}"`}, ""},
 		{[]string{post + `"mcp":{}`}, "it allows nothing"},
 		{[]string{post + `"mcp":{"tools":[]}`}, "it allows nothing"},
 		{[]string{post + `"mcp":{"tool":["x"]}`}, "unknown key"},
@@ -53,6 +54,52 @@ func TestAnOperationOfMCPNamesToolsAndMethods(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.operations, err, c.want)
 		case c.want == "" && (!got.Tools[0].Operations[0].QueryDeclaredOnly || !got.Tools[0].Operations[0].JudgesBody()):
 			t.Errorf("%s: it has any query, or judges no body", c.operations)
+		}
+	}
+}
+
+// A server may take a path in another case, or with a last slash, for the one whose bodies are judged.
+func TestNoOperationBesideOneThatJudgesBodiesHasItsPath(t *testing.T) {
+	judge := func(path string, hosts ...string) string {
+		return `"method":"POST","path":"` + path + `","mcp":{"tools":["a"]},"hosts":["` + strings.Join(hosts, `","`) + `"]`
+	}
+	for _, c := range []struct {
+		judging, beside string
+		denied          bool
+	}{
+		{judge("/mcp", "a.example.org"), `"method":"POST","path":"/mcp/","hosts":["a.example.org"]`, true},
+		{judge("/mcp/", "a.example.org"), `"method":"POST","path":"/mcp","hosts":["a.example.org"]`, true},
+		{judge("/mcp", "a.example.org"), `"method":"POST","path":"/mcp/{$}","hosts":["a.example.org"]`, true},
+		{judge("/mcp", "a.example.org"), `"method":"POST","path":"/MCP","hosts":["a.example.org"]`, true},
+		{judge("/mcp", "a.example.org"), `"method":"*","path":"/{x}","hosts":["a.example.org"]`, true},
+		{judge("/mcp", "a.example.org"), `"method":"POST","path":"/{server}/","hosts":["a.example.org"]`, true},
+		{judge("/a/mcp", "a.example.org"), `"method":"POST","path":"/A/{path...}","hosts":["a.example.org"]`, true},
+		{judge("/mcp", "a.example.org"), `"method":"POST","path":"/mcp/{path...}","hosts":["a.example.org"]`, true},
+		{judge("/mcp", "a.example.org"), `"hosts":["a.example.org"]`, true},
+		{judge("/{a}/mcp", "a.example.org"), `"method":"POST","path":"/x/{b}","hosts":["a.example.org"]`, true},
+		{judge("/mcp", "a.example.org"), `"method":"POST","path":"/mcp/","hosts":["b.example.org","*.example.org"]`, true},
+		{judge("/mcp", "*.example.org"), `"method":"POST","path":"/mcp/","hosts":["a.example.org"]`, true},
+		{judge("/mcp", "*.example.org"), `"method":"POST","path":"/mcp/","hosts":["*.example.org"]`, true},
+
+		{judge("/mcp", "a.example.org"), `"method":"GET","path":"/mcp/","hosts":["a.example.org"]`, false},
+		{judge("/mcp", "a.example.org"), `"method":"POST","path":"/mcp2","hosts":["a.example.org"]`, false},
+		{judge("/mcp", "a.example.org"), `"method":"POST","path":"/mcp/{x}","hosts":["a.example.org"]`, false},
+		{judge("/mcp", "a.example.org"), `"method":"POST","path":"/x/{path...}","hosts":["a.example.org"]`, false},
+		{judge("/mcp", "a.example.org"), `"method":"POST","path":"/mcp/","hosts":["b.example.org"]`, false},
+		{judge("/mcp", "a.example.org"), `"method":"POST","path":"/mcp/","hosts":["a.example.org:8443"]`, false},
+		{judge("/mcp", "*.example.org"), `"method":"POST","path":"/mcp/","hosts":["a.b.example.org"]`, false},
+	} {
+		const next = `},{"name":"two",`
+		for _, both := range []string{c.judging + next + c.beside, c.beside + next + c.judging} {
+			_, err := spec.Parse([]byte(`{"schema_version":"aileron.connector.v1",` +
+				`"connector":{"fqn":"github://acme/m","version":"1.0.0"},` +
+				`"tools":[{"name":"m","operations":[{"name":"one",` + both + `}]}]}`))
+			switch {
+			case c.denied && (err == nil || !strings.Contains(err.Error(), "it allows every body of the requests of ")):
+				t.Errorf("%s beside %s: %v", c.beside, c.judging, err)
+			case !c.denied && err != nil:
+				t.Errorf("%s beside %s: %v", c.beside, c.judging, err)
+			}
 		}
 	}
 }

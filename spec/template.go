@@ -82,23 +82,6 @@ func isPlainSegment(s string) bool {
 // String returns the template as it was written, or "" for the zero value.
 func (t Template) String() string { return t.text }
 
-// shape returns what two templates have in common that cover the same paths, whatever their variables are called.
-func (t Template) shape() string {
-	var b strings.Builder
-	for _, s := range t.segments {
-		b.WriteByte('/')
-		switch {
-		case s.rest:
-			b.WriteString("{...}")
-		case s.name != "":
-			b.WriteString("{}")
-		default:
-			b.WriteString(s.literal)
-		}
-	}
-	return b.String()
-}
-
 // IsZero reports whether t is the zero value, which covers every path.
 func (t Template) IsZero() bool { return t.text == "" }
 
