@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,13 +35,25 @@ var errMountForm = errors.New("it is not SRC[:DST][:ro]")
 // person to choose, with a flag.
 func ParseProjectMount(text, dir, home string) (engine.Mount, error) {
 	m, err := parseMount(text, dir, home)
+	return m, projectMountError(text, m, dir, err)
+}
+
+// ProjectMount is [ParseProjectMount] of a mount that another file of the project describes.
+func ProjectMount(m engine.Mount, dir, home string) (engine.Mount, error) {
+	text := m.Source + ":" + m.Target
+	m, err := resolveMount(m, dir, home)
+	return m, projectMountError(text, m, dir, err)
+}
+
+// projectMountError returns an error about a mount of a project, err or that of [checkProjectMount].
+func projectMountError(text string, m engine.Mount, dir string, err error) error {
 	if err == nil {
 		err = checkProjectMount(m, dir)
 	}
 	if hint.Of(err) == "" {
 		err = hint.New(err, "a mount of a project's file is SRC:DST[:ro], as in data:/srv/data:ro")
 	}
-	return m, mountError(text, err)
+	return mountError(text, err)
 }
 
 // mountError adds the mount and a hint to an error about it.
@@ -65,6 +78,13 @@ func parseMount(text, project, home string) (engine.Mount, error) {
 	if !two && project != "" {
 		return engine.Mount{}, errors.New("it names no place in the sandbox: SRC:DST")
 	}
+	return resolveMount(engine.Mount{Source: source, Target: target, ReadOnly: readOnly}, project, home)
+}
+
+// resolveMount returns a mount with its source, which is relative to project, as its links lead. Without a target it is
+// at the path of its source.
+func resolveMount(m engine.Mount, project, home string) (engine.Mount, error) {
+	source := m.Source
 	if !filepath.IsAbs(source) {
 		source = filepath.Join(project, source)
 	}
@@ -72,9 +92,7 @@ func parseMount(text, project, home string) (engine.Mount, error) {
 	if err != nil {
 		return engine.Mount{}, err
 	}
-	if !two {
-		target = source
-	}
+	target := cmp.Or(m.Target, source)
 	if !filepath.IsAbs(target) || filepath.Clean(target) != target && filepath.Clean(target)+"/" != target {
 		return engine.Mount{}, fmt.Errorf("%s is not an absolute path in the sandbox", target)
 	}
@@ -83,7 +101,7 @@ func parseMount(text, project, home string) (engine.Mount, error) {
 	if err != nil {
 		return engine.Mount{}, err
 	}
-	m := engine.Mount{Source: real, Target: filepath.Clean(target), ReadOnly: readOnly}
+	m.Source, m.Target = real, filepath.Clean(target)
 	return m, checkMount(m, home)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/devcontainer"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -181,7 +182,7 @@ func (u *Use) useSharedOf(s *Sandbox, p *devcontainer.Plan, dir, home string) er
 		u.File.Ports = append(u.File.Ports, strconv.Itoa(port))
 	}
 	for _, m := range p.Mounts {
-		if err := u.useMount(m, dir); err != nil {
+		if err := u.useMount(m); err != nil {
 			return err
 		}
 	}
@@ -231,8 +232,8 @@ func (u *Use) useVariablesOf(s *Sandbox, p *devcontainer.Plan) error {
 	return nil
 }
 
-// useMount puts a mount of a devcontainer in force. One of the project's files is among those of u.File then.
-func (u *Use) useMount(m devcontainer.Mount, dir string) error {
+// useMount puts a mount of a devcontainer in force. One of the project's files is among u.mounts then.
+func (u *Use) useMount(m devcontainer.Mount) error {
 	if err := launch.CheckTarget(m.Target); err != nil {
 		return hint.New(err, "name another place, or start without the devcontainer: --devcontainer=off")
 	}
@@ -242,15 +243,7 @@ func (u *Use) useMount(m devcontainer.Mount, dir string) error {
 	}
 	switch {
 	case m.Type == devcontainer.Bind:
-		rel, err := filepath.Rel(dir, m.Source)
-		if err != nil {
-			return err
-		}
-		text := rel + ":" + m.Target
-		if m.ReadOnly {
-			text += ":ro"
-		}
-		u.File.Mounts = append(u.File.Mounts, text)
+		u.mounts = append(u.mounts, engine.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
 	case m.Type == devcontainer.Tmpfs:
 		u.widen("have an empty directory in memory at " + target + ", in place of the image's")
 	case m.Source == "":
@@ -283,7 +276,7 @@ func (u *Use) useWorkspace(p *devcontainer.Plan, dir string) error {
 	usual := path.Join("/workspaces", filepath.Base(dir))
 	switch {
 	case p.Workspace.Source != "":
-		u.File.Mounts = append(u.File.Mounts, p.Workspace.Source+":"+at)
+		u.mounts = append(u.mounts, engine.Mount{Source: p.Workspace.Source, Target: at})
 	case at != usual:
 		u.widen("have the project at " + strconv.Quote(at) + ", too")
 	}

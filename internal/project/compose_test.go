@@ -158,6 +158,7 @@ func TestADevcontainerDoesNotWidenASession(t *testing.T) {
 		"where it is":    {`"mounts": ["type=tmpfs,target=${localWorkspaceFolder}/.git"]`, "or its repository"},
 		"a volume in it": {`"mounts": ["type=volume,source=v,target=${localWorkspaceFolder}/.git/objects"]`,
 			"or its repository"},
+		"a suffix":       {`"mounts": ["type=bind,source=d,target=${containerWorkspaceFolder}/.git:ro"]`, "has a colon"},
 		"our commands":   {`"mounts": ["type=volume,source=v,target=/usr/local/bin"]`, "/usr/local/bin is not yours"},
 		"our notes":      {`"mounts": ["type=tmpfs,target=/opt/aileron"]`, "/opt/aileron is not yours"},
 		"a link of ours": {`"mounts": ["type=tmpfs,target=/var/run"]`, "/var/run is not yours"},
@@ -314,7 +315,7 @@ func TestAPersonsVariablePrecedesThoseOfADevcontainer(t *testing.T) {
 
 // A part of the project is where workspaceMount says, in place of the whole.
 func TestAWorkspaceCanBeAPartOfTheProject(t *testing.T) {
-	dir, a := must.Get(filepath.EvalSymlinks(t.TempDir()))(t), asker(t, t.Output())
+	dir, a := filepath.Join(must.Get(filepath.EvalSymlinks(t.TempDir()))(t), "a:ro"), asker(t, t.Output())
 	withFiles(t, dir, map[string]string{devcontainerFile: `{"image": "x", "workspaceFolder": "/w",
 		"workspaceMount": "type=bind,source=${localWorkspaceFolder}/part,target=/w"}`, "part/file": ""})
 	_, err := using(a, dir)

@@ -18,6 +18,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
 )
@@ -29,9 +30,10 @@ type Use struct {
 	File       *config.Project // nil: none is in force
 	Connectors []spec.FQN      // the only ones that are used; nil: all
 	bindings   map[spec.FQN]string
-	Widens     []Widening // what a person has to agree to
-	InForce    []string   // in words
-	overruled  []string   // by flags, in words
+	Widens     []Widening     // what a person has to agree to
+	InForce    []string       // in words
+	overruled  []string       // by flags, in words
+	mounts     []engine.Mount // besides those of File; a source is an absolute path, or relative to the project
 	// devcontainer is that of the project, where it is in force.
 	devcontainer *Use
 	unused       []string // keys that are for a sandbox, where there is none

@@ -117,12 +117,14 @@ func (u *Use) useShared(s *Sandbox, dir, home string) error {
 
 // useMounts puts mounts in force.
 func (u *Use) useMounts(s *Sandbox, dir, home string) error {
+	all, err := u.resolveMounts(dir, home)
+	if err != nil {
+		return err
+	}
 	flags, chosen := targets(s.Shared.Mounts), []string{}
-	for _, text := range u.File.Mounts {
-		m, err := launch.ParseProjectMount(text, dir, home)
+	for _, m := range all {
+		text := m.Source + ":" + m.Target
 		switch {
-		case err != nil:
-			return err
 		case slices.Contains(chosen, m.Target):
 			return fmt.Errorf("mounts has two for %s", m.Target)
 		// A path is shown to a person as its links lead, who reads one line.
@@ -146,6 +148,24 @@ func (u *Use) useMounts(s *Sandbox, dir, home string) error {
 		u.widen(fmt.Sprintf("mount %q at %q, %s", m.Source, m.Target, how))
 	}
 	return nil
+}
+
+// resolveMounts returns the mounts of a project's file, as its links lead.
+func (u *Use) resolveMounts(dir, home string) (all []engine.Mount, err error) {
+	for _, text := range u.File.Mounts {
+		m, err := launch.ParseProjectMount(text, dir, home)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	for _, m := range u.mounts {
+		if m, err = launch.ProjectMount(m, dir, home); err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
 }
 
 // targets returns where mounts are in the sandbox.

@@ -90,6 +90,10 @@ func (c *composer) mount(property string, value any) (Mount, bool) {
 			"write target=/PLACE, of characters that can be seen")
 		return m, false
 	}
+	if strings.Contains(m.Target, ":") { // engines and people read SRC:DST[:ro]
+		c.refuse(property, fmt.Sprintf("the place %q has a colon", m.Target), "name another place in the sandbox")
+		return m, false
+	}
 	m.Target = path.Clean(m.Target)
 	return m, c.checkMount(property, &m)
 }
