@@ -52,6 +52,16 @@ func TestAnImagesTagIsItsContents(t *testing.T) {
 		}
 		seen[r] = true
 	}
+	// A person may choose these: a tag is all that they are found by.
+	built := BuiltImage([]byte(file), Build{Digest: "b"}, nil)
+	for _, r := range []string{ref(agent, nil, file), built.Ref} {
+		if _, tag, _ := strings.Cut(r, ":"); len(tag) < 64 {
+			t.Errorf("the tag of %s has fewer than 256 bits", r)
+		}
+	}
+	if a, b := longDigest([]byte("ab"), []byte("c")), longDigest([]byte("a"), []byte("bc")); a == b {
+		t.Error("a tag does not tell where one part ends")
+	}
 	if _, err := CustomImage(Image{Ref: "localhost/mine"}, []string{"jq"}, nil); err == nil {
 		t.Error("packages are added to an image of the user's own")
 	}

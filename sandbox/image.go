@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	_ "embed" // the recipes
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
@@ -88,8 +89,8 @@ func BuiltImage(file []byte, build Build, base *Image) Image {
 	if base != nil {
 		below = base.Ref
 	}
-	return Image{Ref: "localhost/aileron/devcontainer:" + digest([]byte(below), []byte(build.Digest)), Dockerfile: file,
-		Base: base, Build: build, tier: tierDevcontainer,
+	return Image{Ref: "localhost/aileron/devcontainer:" + longDigest([]byte(below), []byte(build.Digest)),
+		Dockerfile: file, Base: base, Build: build, tier: tierDevcontainer,
 		Help: "correct the Dockerfile of the devcontainer, or start without it: --devcontainer=off"}
 }
 
@@ -127,12 +128,24 @@ func ownImage(name string, base *Image, recipe []byte) Image {
 	return Image{Ref: "localhost/aileron/" + name + ":" + digest([]byte(below), recipe), Dockerfile: recipe, Base: base}
 }
 
+// digest returns the tag of an image whose recipe is aileron's own.
 func digest(parts ...[]byte) string {
 	h := sha256.New()
 	for _, p := range parts {
 		h.Write(p)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:12]
+}
+
+// longDigest returns the tag of an image that a project has a hand in. An image is found by its tag alone, so it must
+// be out of reach to find a second recipe for the tag of an image that another project trusts.
+func longDigest(parts ...[]byte) string {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(p))))
+		h.Write(p)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // EnsureImage makes an image when it is missing (policy auto), in any case

@@ -50,9 +50,15 @@ func (e *Engine) EnsureLayer(ctx context.Context, img Image, l Layer, policy str
 		return img, hint.New(fmt.Errorf("add %s to the image %s: it lacks %s", l.Name, img.Ref, strings.Join(missing, "; ")),
 			"%s", l.Otherwise)
 	}
-	layered := Image{Ref: "localhost/aileron/devcontainer-" + l.Name + ":" +
-		digest([]byte(img.id), []byte(l.From.Ref), l.Recipe), Dockerfile: l.Recipe, tier: img.Tier(), Help: l.Otherwise}
-	found, _, err := e.pin(ctx, layered)
+	layered := func(from Image) Image {
+		return Image{Ref: "localhost/aileron/devcontainer-" + l.Name + ":" +
+			longDigest([]byte(img.id), []byte(from.id), l.Recipe), Dockerfile: l.Recipe, tier: img.Tier(), Help: l.Otherwise}
+	}
+	from, _, err := e.pin(ctx, l.From)
+	found := Image{}
+	if err == nil {
+		found, _, err = e.pin(ctx, layered(from))
+	}
 	switch here := err == nil; {
 	case !here && !engine.IsNotFound(err):
 		return img, err
@@ -73,16 +79,15 @@ func (e *Engine) EnsureLayer(ctx context.Context, img Image, l Layer, policy str
 			return img, err
 		}
 	}
-	from, err := e.EnsureImage(ctx, l.From, "auto", progress)
-	if err != nil {
+	if from, err = e.EnsureImage(ctx, l.From, policy, progress); err != nil {
 		return img, err
 	}
 	// By their ids: a name may be another image's by now.
 	args := map[string]string{"BASE": plainID(img.id), "AGENT": plainID(from.id)}
-	if err := e.build(ctx, layered, args, progress); err != nil {
+	if err := e.build(ctx, layered(from), args, progress); err != nil {
 		return img, err
 	}
-	found, _, err = e.pin(ctx, layered)
+	found, _, err = e.pin(ctx, layered(from))
 	return found, err
 }
 

@@ -208,7 +208,7 @@ func (u *Use) useVariablesOf(s *Sandbox, p *devcontainer.Plan) error {
 			u.File.Env[v.Name] = v.Value
 			continue
 		}
-		if err := launch.CheckVariable(v.Name + "=" + v.Value); err != nil {
+		if err := checkVariable(v.Name, v.Value); err != nil {
 			return err
 		}
 		if slices.Contains(given, v.Name) {
@@ -219,7 +219,7 @@ func (u *Use) useVariablesOf(s *Sandbox, p *devcontainer.Plan) error {
 		u.Widens = append(u.Widens, Widening{What: "set the variable " + v.Name, Value: " to " + strconv.Quote(v.Value)})
 	}
 	for _, name := range p.Unset {
-		if err := launch.CheckVariable(name + "="); err != nil {
+		if err := checkVariable(name, ""); err != nil {
 			return err
 		}
 		if slices.Contains(given, name) {

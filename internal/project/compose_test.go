@@ -346,3 +346,17 @@ func TestWhatABuildGetsIsSearchedForSecrets(t *testing.T) {
 		t.Errorf("searched are %q", l.Searched)
 	}
 }
+
+// Whether an agent asks before it uses its tools is its user's decision.
+func TestADevcontainerDoesNotStopAnAgentFromAsking(t *testing.T) {
+	for _, text := range []string{`"containerEnv": {"GOOSE_MODE": "auto"}`, `"remoteEnv": {"IS_SANDBOX": "1"}`,
+		`"remoteEnv": {"OPENCODE_PERMISSION": "${containerEnv:X}"}`, `"containerEnv": {"CODEX_HOME": null}`,
+		`"runArgs": ["--env", "CLAUDE_CONFIG_DIR=/x"]`} {
+		dir, a := t.TempDir(), asker(t, t.Output())
+		withFiles(t, dir, map[string]string{devcontainerFile: `{"image": "x", ` + text + `}`})
+		if _, err := using(a, dir, trusting); err == nil || !strings.Contains(err.Error(), "which only its user decides") ||
+			hint.Of(err) == "" {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -98,11 +98,11 @@ func (a *Asker) agreeToLayer(ctx context.Context, s *Sandbox, agent, image strin
 	}
 	if !s.Custom.Yes {
 		if !a.Interactive() {
-			return hint.New(fmt.Errorf("run %s in the image %s of %s: the image has none, and a person must agree to add it "+
+			return hint.New(fmt.Errorf("run %s in the image %q of %q: the image has none, and a person must agree to add it "+
 				"as one more layer", agent, image, p.File), "aileron sandbox build --agent %s%s --yes; or %s", agent, s.flags(),
 				agentAdvice(p))
 		}
-		question := fmt.Sprintf("the image %s of %s has no %s; add aileron's as one more layer?", image, p.File, agent)
+		question := fmt.Sprintf("the image %q of %q has no %s; add aileron's as one more layer?", image, p.File, agent)
 		yes, err := a.Confirm(ctx, question, true)
 		if err != nil {
 			return err
@@ -119,10 +119,13 @@ func (a *Asker) agreeToLayer(ctx context.Context, s *Sandbox, agent, image strin
 func (s *Sandbox) flags() string {
 	text := ""
 	if s.Dir != "" {
-		text += fmt.Sprintf(" --dir %q", s.Dir)
+		text += " --dir " + word(s.Dir)
 	}
 	if s.Devcontainer.Name != "" {
-		text += " --devcontainer " + s.Devcontainer.Name
+		text += " --devcontainer " + word(s.Devcontainer.Name)
 	}
 	return text
 }
+
+// word returns s as one word of the shell: a person may paste it.
+func word(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -68,10 +69,10 @@ func TestALayerNeedsConsent(t *testing.T) {
 	}
 	named := func(w *wanted) { w.Devcontainer.Name = "go" }
 	err := agree(claude, named)
-	if err == nil || !strings.Contains(err.Error(), "run claude in the image image:1 of .devcontainer/go/devcontainer."+
-		"json: the image has none, and a person must agree") ||
-		!strings.Contains(hint.Of(err), "aileron sandbox build --agent claude --dir ") ||
-		!strings.Contains(hint.Of(err), " --devcontainer go --yes; or build it on the agent's image: begin the last stage") {
+	if err == nil || !strings.Contains(err.Error(), "run claude in the image \"image:1\" of "+
+		"\".devcontainer/go/devcontainer.json\": the image has none, and a person must agree") ||
+		!strings.Contains(hint.Of(err), "aileron sandbox build --agent claude --dir '"+dir+"'") ||
+		!strings.Contains(hint.Of(err), " --devcontainer 'go' --yes; or build it on the agent's image: begin the last") {
 		t.Errorf("without a terminal: %v\n%s", err, hint.Of(err))
 	}
 	must.Do(t, agree(claude, func(w *wanted) { w.Custom.Yes = true }))
@@ -108,5 +109,15 @@ func TestAnAgentWithoutARecipeNeedsAnImage(t *testing.T) {
 	}
 	if _, err := of(Sandbox{Custom: Custom{Dockerfile: "off"}}); err == nil {
 		t.Error("--dockerfile=off: the toolbox is used for it")
+	}
+}
+
+// What an error tells a person to paste is one word for each value, whatever a project's folder is called.
+func TestACommandToPasteHasNoOtherCommand(t *testing.T) {
+	s := Sandbox{Dir: "/home/me/it's $(touch /tmp/x); `id`"}
+	s.Devcontainer.Name = "a;b"
+	out := must.Get(exec.CommandContext(t.Context(), "sh", "-c", "printf '[%s]' "+s.flags()).Output())(t)
+	if want := "[--dir][" + s.Dir + "][--devcontainer][a;b]"; string(out) != want {
+		t.Errorf("a shell reads %s as %s, want %s", s.flags(), out, want)
 	}
 }

@@ -168,6 +168,8 @@ func TestWhatAProjectsFileMustNotShareIsRefused(t *testing.T) {
 		`env = {HTTPS_PROXY = "http://192.0.2.1"}`:    "the session sets it",
 		`env = {AILERON_TOKEN = "x"}`:                 "the session sets it",
 		`env = {NODE_EXTRA_CA_CERTS = "/x"}`:          "the session sets it",
+		`env = {GOOSE_MODE = "auto"}`:                 "which only its user decides",
+		`env = {OPENCODE_PERMISSION = "{}"}`:          "which only its user decides",
 		`env = {"A B" = "x"}`:                         "it is not K=V",
 		`env = {"A=B" = "x"}`:                         "env has the name \"A=B\"",
 		"mounts = [\"data:/home/agent/workspace/x\"]": "is not yours to replace",

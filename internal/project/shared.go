@@ -12,6 +12,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/sandbox/agents"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
@@ -181,7 +182,7 @@ func (u *Use) useVariables(s *Sandbox) error {
 	flags := variableNames(s.Shared.Env)
 	for _, name := range slices.Sorted(maps.Keys(u.File.Env)) {
 		value := u.File.Env[name]
-		if err := launch.CheckVariable(name + "=" + value); err != nil {
+		if err := checkVariable(name, value); err != nil {
 			return err
 		}
 		if slices.Contains(flags, name) {
@@ -191,6 +192,19 @@ func (u *Use) useVariables(s *Sandbox) error {
 		s.Shared.Env = append(s.Shared.Env, name+"="+value)
 		u.InForce = append(u.InForce, "variable "+name)
 		u.Widens = append(u.Widens, Widening{What: "set the variable " + name, Value: " to " + strconv.Quote(value)})
+	}
+	return nil
+}
+
+// checkVariable refuses a variable that a project must not set.
+func checkVariable(name, value string) error {
+	if err := launch.CheckVariable(name + "=" + value); err != nil {
+		return err
+	}
+	if agents.SkipsQuestions(name) {
+		return hint.New(fmt.Errorf("set the variable %s as the project asks: by it an agent may use its tools without "+
+			"asking, which only its user decides", name), "take it out of the project's file; for yourself there are "+
+			"--unattended and --env %s=…", name)
 	}
 	return nil
 }

@@ -45,6 +45,8 @@ type Agent struct {
 
 	// Unattended is how the agent is told to use its tools without asking.
 	Unattended Switch
+	// Rights are variables, other than those of Unattended, in which the agent takes what it may do without asking.
+	Rights []string
 	// NeverAsks: it uses its tools without asking, and has no Unattended.
 	NeverAsks bool
 
@@ -142,6 +144,15 @@ func Find(name string) (Agent, bool) {
 		}
 	}
 	return Agent{}, false
+}
+
+// SkipsQuestions reports whether a variable is one by which some agent would use its tools without asking. A project
+// must not set it: that is its user's decision.
+func SkipsQuestions(variable string) bool {
+	return slices.ContainsFunc(all(), func(a Agent) bool {
+		_, ok := a.Unattended.Env[variable]
+		return ok || slices.Contains(a.Rights, variable)
+	})
 }
 
 // Names returns the names of all agents, sorted.

@@ -31,6 +31,7 @@ func claude() Agent {
 		},
 		// For user 0 it wants to be told that this is a sandbox. The prelude accepts its disclaimer then.
 		Unattended: Switch{Arg: "--dangerously-skip-permissions", Env: map[string]string{"IS_SANDBOX": "1"}},
+		Rights:     []string{"CLAUDE_CONFIG_DIR"},
 		NotesAt:    "/etc/claude-code/CLAUDE.md",
 		State:      []string{".claude"},
 		Resume:     []string{"--continue"},

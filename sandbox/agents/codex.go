@@ -30,6 +30,7 @@ func codex() Agent {
 		Prelude:  codexPrelude,
 		// It also has what the sandbox_mode of its image's config.toml says.
 		Unattended: Switch{Arg: "--dangerously-bypass-approvals-and-sandbox"},
+		Rights:     []string{"CODEX_HOME"},
 		// It passes a server no variables but those that are named.
 		MCP: Registration{Args: []string{"-c", `mcp_servers.aileron={command={program},args=["mcp"],` +
 			`env_vars=["AILERON_API_URL","AILERON_TOKEN","AILERON_SESSION_ID"]}`}},

@@ -17,7 +17,7 @@ import (
 // imageName returns a value that has to be the name of an image.
 func (c *composer) imageName(property string, value any) (string, bool) {
 	name, ok := c.text(property, value)
-	if ok && (name == "" || strings.HasPrefix(name, "-") || strings.ContainsAny(name, " \"'\\")) {
+	if ok && !dockerfile.IsImage(name) {
 		c.refuse(property, fmt.Sprintf("%q is no name of an image", name), "write it as in docker pull")
 		return "", false
 	}

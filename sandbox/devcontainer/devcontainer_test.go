@@ -533,3 +533,19 @@ func TestAWorkspaceIsThePartOfTheProjectThatIsNamed(t *testing.T) {
 		t.Errorf("the workspace is %+v, want %+v; refused %v\n%s", p.Workspace, want, p.Refusals, p.Text())
 	}
 }
+
+// The name of an image is in commands that a person is told to run.
+func TestTheNameOfAnImageIsNothingElse(t *testing.T) {
+	for name, want := range map[string]bool{
+		"registry.example:5000/team/dev-image:1.2_x@sha256:" + strings.Repeat("0a", 32): true, "a": true,
+		"x;curl|sh": false, "x$(id)": false, "-v": false, "": false, "a b": false, "x`id`": false, "x&": false, "x>y": false,
+		"tarball:/home/me/x.tar": false,
+	} {
+		p, err := composed(t, `{"image": "`+name+`"}`, nil, "HOME=/root")
+		must.Do(t, err)
+		ok := len(p.Refusals) == 0
+		if ok != want || !ok && !strings.Contains(p.Refusals[0].Text, "is no name of an image") {
+			t.Errorf("the image %q: refused %v", name, p.Refusals)
+		}
+	}
+}
