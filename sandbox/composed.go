@@ -15,8 +15,9 @@ import (
 
 // Composition is what a project asks for of its sandbox besides the image. None of it changes what seals the sandbox.
 type Composition struct {
-	// User is that of the command, by a name or numbers; "" is the image's. If it cannot write to the project the command
-	// runs as the owner of the project all the same, unless KeepUser is set.
+	// User is that of the command, by a name or numbers; "" is the image's. If it is not the owner of the project the
+	// command runs as the owner all the same. With KeepUser that is an error, unless users of the sandbox are none of
+	// this host.
 	User     string
 	KeepUser bool
 
@@ -151,8 +152,9 @@ func (e *Engine) ownVolumes(ctx context.Context, b box, made *createdBox) error 
 
 // composedUser returns the user that a composition asks for in place of that of an image. ok reports whether the
 // command runs as that user: it is to be kept, or it is the owner of the project by another name.
-func (e *Engine) composedUser(ctx context.Context, b box, image engine.Image, owner string) (user string, ok bool,
-	err error) {
+func (e *Engine) composedUser(ctx context.Context, b box, image engine.Image, host engine.Host, owner string) (
+	user string, ok bool, err error,
+) {
 	c := b.composed()
 	user = cmp.Or(c.User, image.User)
 	if b.Composed == nil {
@@ -166,9 +168,24 @@ func (e *Engine) composedUser(ctx context.Context, b box, image engine.Image, ow
 		return user, false, &ImageError{Image: b.Image.Ref, Missing: []string{"the user " + c.User +
 			" that devcontainer.json names"}}
 	}
-	if c.KeepUser && c.User != "" {
-		return user, true, nil
-	}
 	uid, _, err := e.idsOf(ctx, b.Image, user)
+	if c.KeepUser && c.User != "" {
+		if err == nil {
+			err = checkKept(host, user, uid, owner)
+		}
+		return user, err == nil, err
+	}
 	return user, err == nil && !numeric(user) && strconv.Itoa(uid) == owner, nil
+}
+
+// checkKept refuses a user that would be another user of this host in the project: what such a command leaves there may
+// have its set-user-ID bit, and one as user 0 would leave programs of root's.
+func checkKept(host engine.Host, user string, uid int, owner string) error {
+	if host.Remapped || strconv.Itoa(uid) == owner {
+		return nil
+	}
+	return hint.New(fmt.Errorf("run as the user %q of the image: its number is %d, and that of the project's owner is "+
+		"%s; on this engine it would be user %[2]d of this host, and could leave set-user-ID programs of that user in the "+
+		"project", user, uid, owner), "remove updateRemoteUserUID from devcontainer.json, and the command runs as the "+
+		"owner of the project; or start on an engine without root; or start without the devcontainer: --devcontainer=off")
 }

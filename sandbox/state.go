@@ -127,14 +127,28 @@ func (e *Engine) idsOf(ctx context.Context, image Image, user string) (uid, gid 
 		return 0, 0, err
 	}
 	list, err := fs.ReadFile(etc, "etc/passwd")
-	for line := range strings.Lines(string(list)) {
-		if fields := strings.Split(line, ":"); len(fields) > 3 && fields[0] == name {
-			uid, uidErr := strconv.Atoi(fields[2])
-			gid, gidErr := strconv.Atoi(fields[3])
-			return uid, gid, errors.Join(uidErr, gidErr)
-		}
+	if err != nil {
+		return 0, 0, fmt.Errorf("the image has no user %s: %w", name, err)
 	}
-	return 0, 0, errors.Join(fmt.Errorf("the image has no user %s", name), err)
+	return idsIn(list, name)
+}
+
+// idsIn returns the numbers of a user of a list, as engines read it: the first entry decides, space around it does not
+// count, and what lacks numbers would have those of root.
+func idsIn(list []byte, name string) (uid, gid int, err error) {
+	for line := range strings.Lines(string(list)) {
+		fields := strings.Split(strings.TrimSpace(line), ":")
+		if fields[0] != name {
+			continue
+		}
+		if len(fields) < 4 {
+			return 0, 0, fmt.Errorf("the image's entry of the user %s has no numbers", name)
+		}
+		uid, uidErr := strconv.Atoi(fields[2])
+		gid, gidErr := strconv.Atoi(fields[3])
+		return uid, gid, errors.Join(uidErr, gidErr)
+	}
+	return 0, 0, fmt.Errorf("the image has no user %s", name)
 }
 
 // RemoveStates removes the states that have what is set of s, and returns how many

@@ -42,11 +42,12 @@ func (e *Engine) boxUser(ctx context.Context, b box, image engine.Image) (user s
 		owner = strconv.Itoa(int(st.Uid))
 	}
 	kept := false
-	if image.User, kept, err = e.composedUser(ctx, b, image, owner); err != nil {
+	if image.User, kept, err = e.composedUser(ctx, b, image, host, owner); err != nil {
 		return "", false, err
 	}
 	homeless := numeric(image.User) && !namesHome(image.Env)
-	if kept || !ok || openToAll(b.Dir) {
+	// The image of a project, which an agent may have opened to all, decides about no user of this host.
+	if kept || !ok || b.Composed == nil && openToAll(b.Dir) {
 		return image.User, homeless, nil
 	}
 	// In numbers: what a name stands for is decided by the image.

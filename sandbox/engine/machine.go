@@ -27,6 +27,7 @@ type About struct {
 	// containers is that person. This process may be another's: an ordinary
 	// user may be allowed to use root's engine.
 	Rootless bool
+	Remapped bool // its containers have a user namespace (Docker's userns-remap): their users are no users of the host
 
 	Storage string // its storage driver
 	Groups  string // "v1" or "v2", with the driver of control groups
@@ -59,7 +60,8 @@ func (e *Engine) About(ctx context.Context) (About, error) {
 	})
 	e.info = &About{
 		Machine: Limits{Memory: info.MemTotal, CPUs: float64(info.NCPU)}, Kernel: info.KernelVersion, Rootless: rootless,
-		Storage: info.Driver, Groups: "v" + info.CgroupVersion + " (" + info.CgroupDriver + ")",
+		Remapped: slices.Contains(info.SecurityOptions, "name=userns"),
+		Storage:  info.Driver, Groups: "v" + info.CgroupVersion + " (" + info.CgroupDriver + ")",
 		Seccomp: slices.ContainsFunc(info.SecurityOptions, func(option string) bool {
 			return option == "seccomp" || strings.HasPrefix(option, "name=seccomp")
 		}),
@@ -72,6 +74,7 @@ func (e *Engine) About(ctx context.Context) (About, error) {
 type Host struct {
 	Machine  Limits // as in About
 	Rootless bool   // as in About
+	Remapped bool   // as in About
 }
 
 // Host returns what [Engine.About] does, of a service that this process has
@@ -85,7 +88,7 @@ func (e *Engine) Host(ctx context.Context) (Host, error) {
 		}
 	}
 	about, err := e.About(ctx)
-	return Host{Machine: about.Machine, Rootless: about.Rootless}, err
+	return Host{Machine: about.Machine, Rootless: about.Rootless, Remapped: about.Remapped}, err
 }
 
 // ownHost is the Host of an engine that this process starts. It is not known in

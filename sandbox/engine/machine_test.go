@@ -101,7 +101,7 @@ func TestAnEngineOfOursReportsTheSame(t *testing.T) {
 	defer e.Close()
 	host, known := ownHost("/proc/meminfo")
 	about := must.Get(e.About(t.Context()))(t)
-	if want := (Host{about.Machine, about.Rootless}); !known || host != want {
+	if want := (Host{about.Machine, about.Rootless, about.Remapped}); !known || host != want {
 		t.Errorf("the host is %+v, known: %v; Podman reports %+v", host, known, want)
 	}
 }

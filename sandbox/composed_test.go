@@ -1,0 +1,69 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/docker/docker/api/types/container"
+
+	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/sandbox/engine"
+)
+
+// On an engine with root's rights a user of the sandbox is the same user of this host, for what it leaves there.
+func TestAProjectChoosesNoOtherUserOfThisHost(t *testing.T) {
+	e, _ := recorder(t, "docker", container.Config{})
+	owner := os.Getuid()
+	for _, c := range []struct {
+		user string
+		keep bool
+		mode os.FileMode
+		want string // of the error, or the user
+	}{
+		{strconv.Itoa(owner + 1), true, 0o755, "could leave set-user-ID programs of that user"},
+		{strconv.Itoa(owner+1) + ":" + strconv.Itoa(owner), true, 0o777, "could leave set-user-ID programs of that user"},
+		{strconv.Itoa(owner), true, 0o755, strconv.Itoa(owner)},
+		{strconv.Itoa(owner + 1), false, 0o777, strconv.Itoa(owner) + ":" + strconv.Itoa(os.Getgid())},
+	} {
+		b := anyBox(t)
+		must.Do(t, os.MkdirAll(b.Dir, 0o755))
+		must.Do(t, os.Chmod(b.Dir, c.mode))
+		b.Composed = &Composition{User: c.user, KeepUser: c.keep}
+		user, _, err := e.boxUser(t.Context(), b, engine.Image{})
+		if strings.Contains(c.want, " ") {
+			if err == nil || !strings.Contains(err.Error(), c.want) || hint.Of(err) == "" {
+				t.Errorf("%+v: %q, %v", c, user, err)
+			}
+		} else if err != nil || user != c.want {
+			t.Errorf("%+v: %q, %v", c, user, err)
+		}
+	}
+	if err := checkKept(engine.Host{Remapped: true}, "root", 0, "1000"); err != nil {
+		t.Errorf("in a user namespace: %v", err)
+	}
+	if err := checkKept(engine.Host{}, "root", 0, "1000"); err == nil ||
+		!strings.Contains(err.Error(), `the user "root" of the image: its number is 0, and that of the project's owner is `+
+			"1000; on this engine it would be user 0 of this host") {
+		t.Errorf("root: %v", err)
+	}
+}
+
+// An engine takes the first entry of a name, and user 0 where it has no number.
+func TestTheNumbersOfAUserAreThoseThatAnEngineReads(t *testing.T) {
+	for list, want := range map[string]string{
+		"a:x:1:1::/:\nnode:x:1000:1001::/:/bin/sh\n":    "1000 1001 <nil>",
+		"node:x:7:8::/:\nnode:x:1000:1000::/:/bin/sh\n": "7 8 <nil>",
+		" node:x:7:8::/:\nnode:x:1000:1000::/:\n":       "7 8 <nil>",
+		"node:x\nnode:x:1000:1000::/:\n":                "0 0 the image's entry of the user node has no numbers",
+		"nod:x:1000:1000::/:\n":                         "0 0 the image has no user node",
+	} {
+		uid, gid, err := idsIn([]byte(list), "node")
+		if got := fmt.Sprint(uid, " ", gid, " ", err); got != want {
+			t.Errorf("of %q: %s, want %s", list, got, want)
+		}
+	}
+}
