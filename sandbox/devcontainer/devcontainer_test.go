@@ -226,6 +226,31 @@ func TestABuiltImageTakesThePlaceOfFeatures(t *testing.T) {
 	}
 }
 
+// A person who follows the advice about features does not run with another program what is refused here.
+func TestTheAdviceAboutFeaturesRunsNothingThatIsRefused(t *testing.T) {
+	const features = `"features": {"ghcr.example/x:1": {}}`
+	for text, advised := range map[string]bool{
+		`{"image": "x", ` + features + `}`: true,
+		`{"build": {"dockerfile": "D", "options": ["--output=type=local,dest=/root"]}, ` + features + `}`: false,
+		`{"build": {"dockerfile": "../D"}, ` + features + `}`:                                             false,
+		`{"image": "x", "runArgs": ["--privileged"], ` + features + `}`:                                   false,
+		`{"image": "x", "privileged": true, ` + features + `}`:                                            false,
+	} {
+		p, err := composed(t, text, map[string]string{".devcontainer/D": "FROM x\n"})
+		must.Do(t, err)
+		hints := ""
+		for _, n := range p.Refusals {
+			hints += n.Hint + "\n"
+		}
+		if strings.Contains(hints, "devcontainer build") != advised || !strings.Contains(hints, "install what they bring") {
+			t.Errorf("%s: the advice is %s", text, hints)
+		}
+		if advised && !strings.Contains(hints, "in an empty folder") {
+			t.Errorf("%s: the advice runs the project's own files: %s", text, hints)
+		}
+	}
+}
+
 // TestWhatWidensIsRefused has a row for each way in which a file could get more than a sandbox has.
 func TestWhatWidensIsRefused(t *testing.T) {
 	for property, c := range map[string]struct{ value, want string }{

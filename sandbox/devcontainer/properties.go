@@ -86,6 +86,7 @@ func (c *composer) compose() {
 	c.useWorkspace()
 	c.useCommands()
 	c.findUnknown()
+	c.adviseOnFeatures()
 	p := c.plan
 	if p.Image == "" && p.Build == nil && len(p.Refusals) == 0 && !c.Unbuilt {
 		c.refuse("image", `it has neither "image" nor "build"`,
@@ -181,8 +182,20 @@ func (c *composer) refuseFeatures(name string, value any) {
 	// Seen with @devcontainers/cli 0.89.0: a line end in the containerEnv of a feature's metadata begins an instruction
 	// of the Dockerfile that it builds, such as RUN --mount.
 	c.refuse(name, "they write a Dockerfile that is not checked before it is built",
-		"if you trust them, build the image yourself with: devcontainer build --workspace-folder . --image-name NAME, and "+
-			`name it in "customizations": {"aileron": {"image": "NAME"}}; or install what they bring in the Dockerfile`)
+		"install what they bring in the Dockerfile; or, if you trust them, build the image in an empty folder, of a "+
+			`.devcontainer/devcontainer.json with "image" and "features" alone: devcontainer build --workspace-folder . `+
+			`--image-name NAME, and name it in "customizations": {"aileron": {"image": "NAME"}}. In the project that command `+
+			"would run what all of its files say on this host")
+}
+
+// adviseOnFeatures takes the advice to build features away from a file that is refused for something else: that command
+// does what is refused here. Seen with @devcontainers/cli 0.89.0: build.options are arguments of docker build, of which
+// --output writes files of this host and --secret reads them.
+func (c *composer) adviseOnFeatures() {
+	all := c.plan.Refusals
+	if i := slices.IndexFunc(all, func(n Note) bool { return n.Property == "features" }); i >= 0 && len(all) > 1 {
+		all[i].Hint = "remove them, and install what they bring in the Dockerfile"
+	}
 }
 
 func (c *composer) useName(name string, value any) {
