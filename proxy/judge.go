@@ -2,14 +2,17 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/fair"
 	"github.com/ALRubinger/aileron/proxy/judge"
 	"github.com/ALRubinger/aileron/proxy/upstream"
+	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -96,36 +99,93 @@ func (x *Exchange) become(m spec.Match) *Denial {
 	return x.Question().denyUnapproved(m.Operation)
 }
 
-// readWhole reads the request's body, of at most so many bytes. They are held until they were sent, or
-// the exchange has ended.
+// judgeWait is how long a body that is judged may take to come, in whatever framing.
+const judgeWait = 30 * time.Second
+
+// shortBody is the length of a body that holds no more than the upload of another exchange.
+const shortBody = 8 << 10
+
+// errLate is the cause with which the reading of a body ends that took longer than [judgeWait].
+var errLate = errors.New("the body came too slowly")
+
+// readWhole reads the request's body, of at most so many bytes. They are held until they were sent, or the exchange has
+// ended, as bytes of the client's own connection: while it does not send them, it makes room for others.
 func (x *Exchange) readWhole(most int) ([]byte, *Denial) {
-	length := x.request.ContentLength
-	if length > int64(most) {
+	if x.request.ContentLength > int64(most) {
 		return nil, denyLong(most)
 	}
 	if x.sent == nil {
 		return nil, nil
 	}
-	x.judged = x.p.budget.Conn().Hold(nil)
-	room := 4 << 10 // doubled: no more is held than twice what has come
-	var body []byte
+	ctx, cancel := context.WithCancelCause(x.request.Context())
+	defer cancel(nil)
+	defer time.AfterFunc(x.p.judgeWait, func() { cancel(errLate) }).Stop()
+	shed := func() { cancel(budget.ErrShed) }
+	if x.judged = wire.HoldFor(x.request, shed); x.judged == nil { // it came by no connection
+		x.judged = x.p.budget.Conn().Hold(shed)
+	}
+	type result struct {
+		body []byte
+		err  error
+	}
+	read := make(chan result, 1)
+	from, hold, asked := x.sent, x.judged, 2*most // x may be another's when the read ends
+	if length := x.request.ContentLength; length >= 0 && length <= shortBody {
+		asked = 2 * shortBody
+	}
+	x.p.reads.Go(func() {
+		body, err := readUpTo(ctx, from, hold, asked, most)
+		if ctx.Err() != nil {
+			hold.Release()
+		}
+		read <- result{body, err}
+	})
+	var got result
+	select {
+	case got = <-read:
+		x.judged.Move(0) // it stands still no more
+	case <-ctx.Done():
+		got.err = ctx.Err()
+	}
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, budget.ErrShed):
+		return nil, DenyMemory()
+	case errors.Is(cause, errLate):
+		return nil, ReasonSlow.Deny("the body is judged before it is sent, and did not come within %v", x.p.judgeWait)
+	case cause != nil:
+		return nil, ReasonClientGone.Deny("the client went away")
+	case errors.Is(got.err, wire.ErrBodyTooLarge):
+		return nil, denyLong(most)
+	case got.err != nil:
+		return nil, DenyBody(got.err)
+	}
+	return got.body, nil
+}
+
+// readUpTo returns all of a body of at most so many bytes, which hold has. The error for a longer one is
+// [wire.ErrBodyTooLarge]. asked is taken at once: connections with bodies that do not come then hold more than others,
+// and make room first.
+func readUpTo(ctx context.Context, from io.Reader, hold *budget.Hold, asked, most int) (body []byte, err error) {
+	room, taken := 4<<10, 0 // doubled: no more is used than twice what has come
 	for {
-		if !x.judged.Take(int64(room)) {
-			return nil, DenyMemory()
+		if more := max(asked, cap(body)+room) - taken; more > 0 {
+			if ctx.Err() != nil || !hold.Stall(int64(more)) {
+				return nil, budget.ErrShed
+			}
+			taken += more
 		}
 		body = append(make([]byte, 0, len(body)+room), body...)
 		for len(body) < cap(body) {
-			n, err := x.sent.Read(body[len(body):cap(body)])
+			n, err := from.Read(body[len(body):cap(body)])
 			body = body[:len(body)+n]
 			switch {
 			case len(body) > most:
-				return nil, denyLong(most)
+				return nil, wire.ErrBodyTooLarge
 			case errors.Is(err, io.EOF):
+				hold.Give(int64(taken - cap(body)))
 				return body, nil
-			case err != nil && x.request.Context().Err() != nil:
-				return nil, ReasonClientGone.Deny("the client went away")
 			case err != nil:
-				return nil, DenyBody(err)
+				return nil, err
 			}
 		}
 		room = cap(body)

@@ -1,17 +1,21 @@
 package proxy
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/judge"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -46,7 +50,12 @@ const judgedSpec = `{"schema_version":"aileron.connector.v1",
 // newJudged is a world with the operations of judgedSpec, all of them bound.
 func newJudged(t testing.TB, answer http.HandlerFunc) *world {
 	t.Helper()
-	w := newWorldWith(t, false, func(*Config) {}, answer)
+	return newJudgedWith(t, func(*Config) {}, answer)
+}
+
+func newJudgedWith(t testing.TB, set func(*Config), answer http.HandlerFunc) *world {
+	t.Helper()
+	w := newWorldWith(t, false, set, answer)
 	c := must.Get(spec.Load([]byte(judgedManifest), []byte(judgedSpec)))(t)
 	index := must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
 	old := w.plane.grants.Load()
@@ -171,6 +180,106 @@ func TestWhatCannotBeJudgedIsNotSent(t *testing.T) {
 		"2\r\n"+good[:2]+"\r\n"+strconv.FormatInt(int64(len(good)-2), 16)+"\r\n"+good[2:]+"\r\n0\r\n\r\n")
 	if n := len(w.requests()); n != 1 || w.bodies[0] != good || w.seen[0].ContentLength != int64(len(good)) {
 		t.Errorf("%d requests, with %q", n, w.bodies)
+	}
+}
+
+// begin sends the head of a request and so many bytes of its body, in a chunk that does not end. The response's status
+// goes to came.
+func (w *world) begin(bytes int, came chan<- int) {
+	conn := w.tunnel("api.good.example")
+	w.t.Cleanup(func() { _ = conn.Close() })
+	go func() {
+		_, _ = io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: api.good.example\r\n"+jsonField+
+			"\r\nTransfer-Encoding: chunked\r\n\r\n40000\r\n"+strings.Repeat(" ", bytes))
+		if res, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
+			came <- res.StatusCode
+			_ = res.Body.Close()
+		}
+	}()
+}
+
+// Bodies that do not end are bytes of those who send them, and make room for others.
+func TestABodyThatIsJudgedIsHeldByItsOwnConnection(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	w := newJudgedWith(t, func(c *Config) { c.Limits.Memory = 4 << 20 }, func(rw http.ResponseWriter, r *http.Request) {
+		entered <- struct{}{}
+		<-leave
+		hello(rw, r)
+	})
+	innocent := make(chan int, 1)
+	go func() {
+		res, _ := w.do(http.MethodGet, "https://api.good.example/mcp", "")
+		innocent <- res.StatusCode
+	}()
+	<-entered
+	const bodies = 24 // of 512 KiB each, of which eight have room
+	came := make(chan int, bodies)
+	for range bodies {
+		w.begin(160<<10, came)
+	}
+	for range bodies - 16 {
+		if status := <-came; status != http.StatusTooManyRequests {
+			t.Errorf("a body that does not end got %d", status)
+		}
+	}
+	close(leave)
+	if status := <-innocent; status != http.StatusOK {
+		t.Errorf("a request that waited for its upstream got %d", status)
+	}
+}
+
+// stuck is a body that does not end: after so many bytes it waits until its context ends.
+type stuck struct {
+	ctx   context.Context
+	left  int
+	waits chan<- bool
+}
+
+func (s *stuck) Read(p []byte) (int, error) {
+	if s.left == 0 {
+		s.waits <- true
+		<-s.ctx.Done()
+		return 0, io.ErrUnexpectedEOF
+	}
+	n := min(len(p), s.left)
+	s.left -= n
+	return n, nil
+}
+
+// The first of many bodies that do not end make room for the next, and no exchange that has as little as a new one.
+func TestBodiesThatDoNotEndMakeRoomForEachOther(t *testing.T) {
+	const exchange = 28 << 10
+	b := budget.New(0)
+	b.Conn().Hold(func() { t.Error("an exchange that holds little made room") }).Stall(exchange)
+	var group sync.WaitGroup
+	defer group.Wait()
+	all, stop := context.WithCancel(t.Context())
+	defer stop()
+	waits := make(chan bool, 1)
+	for range 100 {
+		ctx, cancel := context.WithCancel(all)
+		own := b.Conn().Hold(cancel)
+		own.Stall(exchange)
+		hold := own.Beside(cancel)
+		group.Go(func() {
+			if _, err := readUpTo(ctx, &stuck{ctx, 160 << 10, waits}, hold, 2*judge.MaxBody, judge.MaxBody); err == nil {
+				t.Error("it ended")
+			}
+			hold.Release()
+			own.Release()
+		})
+		<-waits
+	}
+}
+
+// A body in chunks that pauses has no longer than one with a length.
+func TestABodyThatIsJudgedComesInTime(t *testing.T) {
+	w := newJudged(t, hello)
+	w.plane.judgeWait = time.Millisecond
+	came := make(chan int, 1)
+	w.begin(10, came)
+	if status := <-came; status != http.StatusRequestTimeout || w.last().Reason != string(ReasonSlow) {
+		t.Errorf("status %d, %s", status, w.last().Reason)
 	}
 }
 

@@ -133,6 +133,7 @@ type Plane struct {
 	reads sync.WaitGroup // of bodies that are read before they are sent
 
 	peek, peekStream time.Duration // peekWait and peekWaitStream, except in tests that wait for what comes
+	judgeWait        time.Duration // judgeWait, except in tests
 }
 
 // New returns a plane that grants nothing yet.
@@ -153,7 +154,7 @@ func New(cfg Config) (*Plane, error) {
 	}
 	p.files.GiveUp = p.upstream.CloseOldestIdle
 	p.inflight.most = cfg.Limits.Requests
-	p.peek, p.peekStream = peekWait, peekWaitStream
+	p.peek, p.peekStream, p.judgeWait = peekWait, peekWaitStream, judgeWait
 	p.denialRate = rate.NewLimiter(denialsPerSecond, denialsAtOnce)
 	p.floodRate = rate.NewLimiter(floodsPerSecond, floodsAtOnce)
 	p.draining, p.stopDrain = context.WithCancel(context.Background())

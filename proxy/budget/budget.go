@@ -95,3 +95,11 @@ func (c *Conn) Hold(shed func()) *Hold {
 	}
 	return &Hold{conn: c, shed: shed}
 }
+
+// Beside returns a new hold of the same connection, as [Conn.Hold] does.
+func (h *Hold) Beside(shed func()) *Hold {
+	if h == nil {
+		return nil
+	}
+	return h.conn.Hold(shed)
+}

@@ -30,3 +30,12 @@ func Park(r *http.Request) {
 		h.Hold.Stall(0)
 	}
 }
+
+// HoldFor returns a new hold of the connection by which r came, as [budget.Conn.Hold] does. It is nil, which has no
+// bound, if the connection has none.
+func HoldFor(r *http.Request, shed func()) *budget.Hold {
+	if h, ok := r.Context().Value(headKey{}).(*Head); ok {
+		return h.Hold.Beside(shed)
+	}
+	return nil
+}
