@@ -161,13 +161,22 @@ var reservations = []reservation{
 		names:    strings.Fields(`forwarded via cdn-loop`),
 		prefixes: strings.Fields(`x-forwarded- x-envoy- remote- x-remote-`),
 		words:    strings.Fields(`ip clientip forwarded`)},
-	{why: "leads the request to another host, path, method or place",
-		names: strings.Fields(`destination x-host x-http-method x-http-host x-real-host x-sendfile x-unix-socket x-url
-			x-uri x-method x-verb`),
-		prefixes: strings.Fields(`x-original- x-rewrite- x-accel- x-upstream- x-backend- x-middleware- x-arr-`),
-		parts:    strings.Fields(`override unix-socket`)},
+	routing,
 	{why: "belongs to aileron",
 		prefixes: strings.Fields(`aileron- x-aileron-`)},
+}
+
+var routing = reservation{why: "leads the request to another host, path, method or place",
+	names: strings.Fields(`destination x-host x-http-method x-http-host x-real-host x-sendfile x-unix-socket x-url
+		x-uri x-method x-verb`),
+	prefixes: strings.Fields(`x-original- x-rewrite- x-accel- x-upstream- x-backend- x-middleware- x-arr-`),
+	parts:    strings.Fields(`override unix-socket`)}
+
+// MayReroute reports whether a server may take a request with the field for one of another host, path or method, or the
+// field for another one: its name has other characters than letters, digits and dashes.
+func MayReroute(name string) bool {
+	folded := foldField(name)
+	return folded != strings.ToLower(name) || routing.holds(folded)
 }
 
 // vendorReservations are fields in which the proxies of cloud providers name the

@@ -40,6 +40,9 @@ func checkJSON(body []byte) error {
 	return nil
 }
 
+// inherited are keys by which an object of JavaScript may get members that are not its own.
+var inherited = []string{"__proto__", "constructor", "prototype"}
+
 // readObject reads the members of an object. raw is valid JSON, and place is what it is called in an error. A key that
 // is there twice, or is one of those known in another case, is undecidable: some parsers take the first, some the last,
 // and some ignore the case.
@@ -68,6 +71,9 @@ func readObject(raw []byte, place string, known ...string) (object, error) {
 }
 
 func (o *object) add(m member, place string, known []string) error {
+	if slices.Contains(inherited, m.key) {
+		return undecidable("%s has the key %q", place, m.key)
+	}
 	i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, m.key) })
 	switch {
 	case len(*o) == maxKeys:

@@ -54,8 +54,20 @@ func Read(op *spec.Operation, header http.Header, body []byte) (Content, error) 
 	return readMCP(header, body)
 }
 
-// checkType checks that a body is JSON in UTF-8, as it is.
+// checkType checks that a body is JSON in UTF-8, as it is, and that the fields by which it is judged are sent.
 func checkType(header http.Header) error {
+	for _, named := range header["Connection"] {
+		for name := range strings.SplitSeq(named, ",") {
+			if name = lower(strings.TrimSpace(name)); strings.HasPrefix(name, "content-") || strings.HasPrefix(name, "mcp-") {
+				return undecidable("Connection names a field of the body, which is not sent then")
+			}
+		}
+	}
+	for name := range header { // without a credential, all of them are sent
+		if spec.MayReroute(name) {
+			return undecidable("a server may take the field %q for another one, or the request for another", name)
+		}
+	}
 	if len(header["Content-Encoding"]) > 0 {
 		return undecidable("it has a Content-Encoding")
 	}
@@ -64,12 +76,22 @@ func checkType(header http.Header) error {
 		return undecidable("it has no Content-Type of its own: it must be application/json")
 	}
 	media, parameters, _ := strings.Cut(types[0], ";")
-	charset := strings.ToLower(strings.ReplaceAll(parameters, " ", ""))
+	charset := lower(strings.ReplaceAll(parameters, " ", ""))
 	switch {
-	case !strings.EqualFold(strings.TrimSpace(media), "application/json"):
+	case lower(strings.Trim(media, " \t")) != "application/json":
 		return undecidable("its Content-Type is not application/json")
 	case charset != "" && charset != "charset=utf-8" && charset != `charset="utf-8"`:
 		return undecidable("its Content-Type has a parameter other than charset=utf-8")
 	}
 	return nil
+}
+
+// lower returns s with the letters of ASCII in lower case: others, such as the long s, are no letters of a field.
+func lower(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, s)
 }

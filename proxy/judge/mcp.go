@@ -49,10 +49,12 @@ func readMCP(header http.Header, body []byte) (Content, error) {
 	isResponse := o.get("result") != nil || o.get("error") != nil
 	method, ok := text(o.get("method"))
 	switch {
-	case o.get("method") == nil && isResponse:
-		return message{}, checkRepeated(header, message{})
-	case isResponse:
+	case o.get("method") != nil && isResponse:
 		return nil, undecidable("it is a request and a response")
+	case isResponse && (len(o) != 3 || o.get("id") == nil): // jsonrpc, id, and result or error
+		return nil, undecidable("it is a response with other keys than jsonrpc, id, and either result or error")
+	case isResponse:
+		return message{}, checkRepeated(header, message{})
 	case !ok || !isMethod(method):
 		return nil, undecidable("it has no method in plain characters")
 	}
