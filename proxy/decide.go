@@ -82,7 +82,8 @@ func Decide(q Question) Decision {
 	switch {
 	case !named && q.Passthrough:
 		return q.judge(Decision{Verdict: Passthrough, Target: t, Doubtful: doubt != ""})
-	case named && doubt != "" && !(no == nil && (m.Operation.AnyPath() || m.HasEscapedSlash() && isPlainButSlashes(t))):
+	case named && doubt != "" && !(no == nil && (m.Operation.AnyPath() && q.isOpen(t) ||
+		m.HasEscapedSlash() && isPlainButSlashes(t))):
 		return Denied(ReasonMalformed.Deny("%s", doubt))
 	case no != nil:
 		return Denied(DenyNoMatch(no, q.Upgrade))

@@ -323,6 +323,23 @@ func TestTheAPIJudgesBodiesToo(t *testing.T) {
 	}
 }
 
+// A host that is allowed as it is, too, takes no path there that its server may read as the one that is judged.
+func TestAnyPathIsNoWayAroundAJudge(t *testing.T) {
+	judged := must.Get(spec.Load([]byte(judgedManifest), []byte(judgedSpec)))(t)
+	open := must.Get(spec.Parse([]byte(`{"schema_version":"aileron.connector.v1",
+		"connector":{"fqn":"github://acme/open","version":"1.0.0"},
+		"tools":[{"name":"open","operations":[{"name":"all","hosts":["api.good.example"]}]}]}`)))(t)
+	index := must.Get(spec.NewIndex([]*spec.Connector{judged, open}))(t)
+	for target, want := range map[string]Reason{"/mcp/x": "", "/./mcp": ReasonMalformed, "//mcp": ReasonMalformed,
+		"/x/../mcp": ReasonMalformed, "/%6dcp": ReasonMalformed} {
+		d := Decide(Question{Index: index, Authority: Authority{Host: "api.good.example", Port: 443}, Scheme: "https",
+			Method: "POST", Target: target, Host: "api.good.example"})
+		if d.Reason != want {
+			t.Errorf("%s: %q, want %q", target, d.Reason, want)
+		}
+	}
+}
+
 // A connector that could not be read again allows no body.
 func TestABodyIsNotOneOfAConnectorThatIsUnreadable(t *testing.T) {
 	w := newJudged(t, hello)

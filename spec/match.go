@@ -113,14 +113,23 @@ func (ix *Index) denySlashed(trees [2]*tree, op *Operation, t Target) *NoMatch {
 }
 
 // decide returns the first of one template's operations that t is, or the reason
-// why it is not the first one.
+// why it is not the first one. What one that judges bodies refuses is none of
+// another connector: a session that a server began for the credential of the one
+// would be a way to the same tools by the other.
 func (ix *Index) decide(ops []*Operation, t Target) (Match, *NoMatch) {
 	var refused *NoMatch
+	var judging *Connector
 	for i, op := range ops {
+		if judging != nil && op.Connector != judging {
+			continue
+		}
+		if op.JudgesBody() {
+			judging = op.Connector
+		}
 		m, no := ix.MatchOperation(op, t)
 		if no == nil {
 			if op.JudgesBody() {
-				m.Others = ops[i+1:]
+				m.Others = slices.DeleteFunc(slices.Clone(ops[i+1:]), func(o *Operation) bool { return o.Connector != judging })
 			}
 			return m, nil
 		}

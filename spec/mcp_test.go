@@ -129,3 +129,21 @@ func TestOperationsThatJudgeBodiesShareARequest(t *testing.T) {
 		t.Errorf("Callable = %v", err)
 	}
 }
+
+// What an operation that judges bodies refuses is none of another connector on the same path.
+func TestWhatIsJudgedIsOfOneConnector(t *testing.T) {
+	const post = `"method":"POST","path":"/mcp"`
+	judges := must.Get(spec.Parse(withOperations(post+`,"mcp":{"tools":["a"]}`, post+`,"mcp":{"tools":["b"]}`)))(t)
+	other := must.Get(spec.Parse([]byte(strings.Replace(string(withOperations(post+`,"query":"any"`)), "acme/m",
+		"other/m", 1))))(t)
+	ix := must.Get(spec.NewIndex([]*spec.Connector{other, judges}))(t)
+	target := spec.Target{Scheme: "https", Host: "mcp.example.org", Port: 443, Method: "POST", Path: "/mcp"}
+	m, no := ix.Match(target)
+	if no != nil || m.Operation.Connector != judges || len(m.Others) != 1 || m.Others[0].Name != "opb" {
+		t.Errorf("Match = %v, %v", m, no)
+	}
+	target.Query = "x=1"
+	if m, no := ix.Match(target); no == nil || no.Reason != spec.ReasonQuery {
+		t.Errorf("with a query: %v, %v", m, no)
+	}
+}
