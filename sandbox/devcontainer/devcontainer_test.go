@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -248,6 +249,16 @@ func TestTheAdviceAboutFeaturesRunsNothingThatIsRefused(t *testing.T) {
 		if advised && !strings.Contains(hints, "in an empty folder") {
 			t.Errorf("%s: the advice runs the project's own files: %s", text, hints)
 		}
+	}
+}
+
+// Arguments and files of a build are told apart in its digest, by which consent and its image are found.
+func TestTheDigestOfABuildTellsArgumentsFromFiles(t *testing.T) {
+	link := devcontainer.File{Path: "a", Mode: fs.ModeSymlink | 0o744, Link: "b"}
+	files := devcontainer.Build{Files: []devcontainer.File{link}}
+	args := devcontainer.Build{Args: []devcontainer.Variable{{"a", link.Mode.String()}, {"b", ""}}}
+	if files.Digest() == args.Digest() {
+		t.Error("a link and two arguments have one digest")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -178,6 +179,7 @@ func (c *composer) sum(data []byte) {
 	}
 	add(p.File)
 	parts = append(parts, data)
+	add(strconv.Itoa(len(p.Local)))
 	for _, v := range p.Local {
 		add(v.Name, v.Value)
 	}
@@ -187,9 +189,10 @@ func (c *composer) sum(data []byte) {
 	p.Digest = "sha256:" + digest(parts...)
 }
 
-// Digest returns a digest of all of which the image is made, but for its base.
+// Digest returns a digest of all of which the image is made, but for its base. The numbers of arguments and of files are
+// part of it: none of the one is read as one of the other.
 func (b *Build) Digest() string {
-	parts := [][]byte{b.Data, []byte(b.Target)}
+	parts := [][]byte{b.Data, []byte(b.Target), []byte(strconv.Itoa(len(b.Args))), []byte(strconv.Itoa(len(b.Files)))}
 	for _, v := range b.Args {
 		parts = append(parts, []byte(v.Name), []byte(v.Value))
 	}

@@ -21,7 +21,10 @@ func (e *Engine) OnBuild(ctx context.Context, id string) ([]string, error) {
 // onBuild asks for the configuration.
 func (docker) onBuild(ctx context.Context, e *Engine, id string) ([]string, error) {
 	found, err := e.cli.ImageInspect(ctx, id)
-	if err != nil || found.Config == nil {
+	if err == nil && found.Config == nil {
+		err = errors.New("the engine describes it without a configuration")
+	}
+	if err != nil {
 		return nil, err
 	}
 	return found.Config.OnBuild, nil

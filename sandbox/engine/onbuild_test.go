@@ -3,9 +3,13 @@ package engine
 import (
 	"archive/tar"
 	"bytes"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/docker/docker/client"
 
 	"github.com/ALRubinger/aileron/e2e/must"
 )
@@ -40,5 +44,28 @@ func TestTriggersAreReadFromAnArchive(t *testing.T) {
 	}
 	if _, err := savedOnBuild(strings.NewReader("no archive at all")); err == nil {
 		t.Error("what is no archive has no triggers")
+	}
+}
+
+// Nor is what Docker does not state.
+func TestTriggersAreReadFromADescription(t *testing.T) {
+	for text, fault := range map[string]string{
+		`{"Id":"sha256:x","Config":{"OnBuild":["RUN id"]}}`: "",
+		`{"Id":"sha256:x"}`: "without a configuration",
+	} {
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /v1.41/images/{ref...}", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(text))
+		})
+		server := httptest.NewServer(mux)
+		t.Cleanup(server.Close)
+		cli := must.Get(client.NewClientWithOpts(client.WithHost(strings.Replace(server.URL, "http", "tcp", 1)),
+			client.WithVersion("1.41")))(t)
+		got, err := docker{}.onBuild(t.Context(), &Engine{cli: cli}, "x")
+		if (err == nil) != (fault == "") || err != nil && !strings.Contains(err.Error(), fault) ||
+			err == nil && !slices.Equal(got, []string{"RUN id"}) {
+			t.Errorf("%s: %q, %v; want %q", text, got, err, fault)
+		}
 	}
 }
