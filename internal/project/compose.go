@@ -110,7 +110,7 @@ func devcontainerFault(p *devcontainer.Plan, err error) error {
 func (u *Use) useImageOf(p *devcontainer.Plan) {
 	if b := p.Build; b != nil {
 		u.InForce = append(u.InForce, "the image of "+b.Dockerfile)
-		u.Widens = append(u.Widens, Widening{
+		u.Widens = append(u.Widens, Widening{Brief: "build an image outside of the sandbox",
 			What: fmt.Sprintf("build the image of %q, with %s of the project, outside of the sandbox: as root of a container, "+
 				"with the network of the engine's machine, without mediation and without a row in the audit log", b.Dockerfile,
 				hint.Plural(len(b.Files), "file")), Text: b.Data})
@@ -130,11 +130,12 @@ func (u *Use) useImageOf(p *devcontainer.Plan) {
 	case p.UpdateUID:
 		u.widen("run as the user " + strconv.Quote(p.User) + " of the image, if it owns the project")
 	default:
-		u.widen("run as the user " + strconv.Quote(p.User) + " of the image, and not as the owner of the project")
+		u.widenAs("choose the user", "run as the user "+strconv.Quote(p.User)+" of the image, and "+
+			"not as the owner of the project")
 	}
 	u.readsOfHost(p)
 	for _, name := range p.Packages {
-		u.widen("install the Debian package " + strconv.Quote(name) +
+		u.widenAs("install a package", "install the Debian package "+strconv.Quote(name)+
 			" in the image, with the network of the engine's machine")
 	}
 }
@@ -142,7 +143,8 @@ func (u *Use) useImageOf(p *devcontainer.Plan) {
 // readsOfHost adds the variables of this host that a devcontainer names.
 func (u *Use) readsOfHost(p *devcontainer.Plan) {
 	for _, v := range p.Local {
-		u.Widens = append(u.Widens, Widening{What: "read the variable " + strconv.Quote(v.Name) + " of this host",
+		u.Widens = append(u.Widens, Widening{Brief: "read a variable of this host",
+			What:  "read the variable " + strconv.Quote(v.Name) + " of this host",
 			Value: ", which is " + strconv.Quote(v.Value)})
 	}
 }
@@ -191,7 +193,8 @@ func (u *Use) useSharedOf(s *Sandbox, p *devcontainer.Plan, dir, home string) er
 	}
 	for _, c := range p.Commands {
 		u.InForce = append(u.InForce, c.Phase)
-		u.Widens = append(u.Widens, Widening{What: "run " + c.Phase + " in the sandbox", Value: ": " + commandText(c)})
+		u.Widens = append(u.Widens, Widening{Brief: "run a command in the sandbox",
+			What: "run " + c.Phase + " in the sandbox", Value: ": " + commandText(c)})
 	}
 	return nil
 }

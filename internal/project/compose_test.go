@@ -141,6 +141,21 @@ func TestWhatAProjectNamesIsQuotedInTheQuestion(t *testing.T) {
 	}
 }
 
+// The line above the question has what matters most, however long the list is.
+func TestAQuestionEndsWithWhatItIsAbout(t *testing.T) {
+	dir, a := t.TempDir(), asker(t, t.Output())
+	withFiles(t, dir, map[string]string{
+		devcontainerFile: `{"build": {"dockerfile": "D"}, "containerEnv": {"A": "1", "B": "2"}, "forwardPorts": [80, 90],
+			"customizations": {"aileron": {"egress": "passthrough"}}, "mounts": ["type=bind,source=.devcontainer,target=/d"]}`,
+		".devcontainer/D": "FROM x\n"})
+	w, err := using(a, dir, trusting)
+	must.Do(t, err)
+	if got := inAll(w.Project.devcontainer.Widens); got != "build an image outside of the sandbox; let requests to all "+
+		"public hosts through; mount a part of the project; publish a port (2); 2 more" {
+		t.Errorf("the line is %q", got)
+	}
+}
+
 func TestADevcontainerDoesNotWidenASession(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"the host":       {`"initializeCommand": "id"`, "initializeCommand: it would run on this host"},

@@ -115,6 +115,9 @@ func (a *Asker) askAboutProject(u *Use, news []Widening) error {
 			fmt.Fprintln(a.Stderr, "  |   "+termsafe.Line(strings.TrimRight(line, "\r\n")))
 		}
 	}
+	if len(news) > 1 {
+		a.Infof("aileron: in all: %s", inAll(news))
+	}
 	question := "agree, and remember this content?"
 	if slices.ContainsFunc(news, func(w Widening) bool { return w.Each }) {
 		question = "agree for this start? What runs on this host is asked about again"
@@ -128,4 +131,26 @@ func (a *Asker) askAboutProject(u *Use, news []Widening) error {
 			"start without it: --ignore-project")
 	}
 	return nil
+}
+
+// inAll returns in one line what a person is asked about. The list above it may be longer than the terminal, with a
+// file and values of the project's choice in it.
+func inAll(news []Widening) string {
+	counts, order := map[string]int{}, []string{}
+	for _, w := range news {
+		if counts[w.Brief]++; counts[w.Brief] == 1 && w.Brief != "" {
+			order = append(order, w.Brief)
+		}
+	}
+	var all []string
+	for _, brief := range order {
+		if n := counts[brief]; n > 1 {
+			brief = fmt.Sprintf("%s (%d)", brief, n)
+		}
+		all = append(all, brief)
+	}
+	if n := counts[""]; n > 0 {
+		all = append(all, fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(all, "; ")
 }

@@ -38,7 +38,8 @@ func (a *Asker) initialize(ctx context.Context, u *Use, plan *devcontainer.Plan,
 	// The digest does not have the files that the command starts, such as a script, a Makefile or a package.json.
 	what := "run " + first.OnHost.Phase + " on this host, outside of any sandbox, with files of the project, which an " +
 		"agent may have changed"
-	d.Widens = append(d.Widens, Widening{What: what, Value: ": " + commandText(*first.OnHost), Each: true})
+	d.Widens = append(d.Widens, Widening{What: what, Value: ": " + commandText(*first.OnHost), Each: true,
+		Brief: "run a command on this host"})
 	if a.Initialized { // a person was asked by the process that ran it
 		return plan, d.Widens, nil
 	}

@@ -44,12 +44,18 @@ type Widening struct {
 	What  string // of printable characters; what a project wrote is quoted in it
 	Value string // follows it where a person decides, and is recorded nowhere
 	Text  []byte // lines that are shown below it then
+	Brief string // what it is in the line above the question, which has no names and values; "" is what is little
 	// Each reports whether it is asked about at each start: what it is may change without the bytes of the file.
 	Each bool
 }
 
 // widen adds to what a person has to agree to.
 func (u *Use) widen(what string) { u.Widens = append(u.Widens, Widening{What: what}) }
+
+// widenAs adds to what a person has to agree to, with a [Widening.Brief].
+func (u *Use) widenAs(brief, what string) {
+	u.Widens = append(u.Widens, Widening{What: what, Brief: brief})
+}
 
 // Asked returns what a person has to agree to, without values.
 func (u *Use) Asked() (all []string) {
@@ -209,7 +215,8 @@ func (u *Use) useEgress(_ *Asker, o *Session) error {
 	o.Egress = u.File.Egress
 	u.InForce = append(u.InForce, "egress "+o.Egress)
 	if o.Egress == "passthrough" {
-		u.widen("let requests to all public hosts through, without credentials (egress passthrough)")
+		u.widenAs("let requests to all public hosts through",
+			"let requests to all public hosts through, without credentials (egress passthrough)")
 	}
 	return nil
 }
@@ -240,7 +247,8 @@ func (u *Use) useConnectors(a *Asker, o *Session) error {
 	}
 	u.InForce = append(u.InForce, line)
 	if o.Egress == "passthrough" {
-		u.widen("let requests to the hosts of other installed connectors through (use " + line + ")")
+		u.widenAs("let requests to other hosts through",
+			"let requests to the hosts of other installed connectors through (use "+line+")")
 	}
 	return nil
 }
@@ -277,7 +285,7 @@ func (u *Use) UseBindings(a *Asker, o *Session) error {
 			return err
 		}
 		u.InForce = append(u.InForce, fmt.Sprintf("%s as %s", fqn, identity))
-		u.widen(fmt.Sprintf("use the credential %q of %s", identity, fqn))
+		u.widenAs("use a credential", fmt.Sprintf("use the credential %q of %s", identity, fqn))
 		if u.bindings == nil {
 			u.bindings = map[spec.FQN]string{}
 		}
@@ -327,7 +335,7 @@ func (u *Use) useAllow(_ *Asker, o *Session) error {
 		}
 		o.Allow = append(o.Allow, host)
 		u.InForce = append(u.InForce, "allow "+host)
-		u.widen("allow requests to " + host + ", without credentials")
+		u.widenAs("allow requests to a host", "allow requests to "+host+", without credentials")
 	}
 	return nil
 }

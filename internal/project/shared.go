@@ -146,7 +146,7 @@ func (u *Use) useMounts(s *Sandbox, dir, home string) error {
 		}
 		s.Shared.Mounts = append(s.Shared.Mounts, m)
 		u.InForce = append(u.InForce, "mount "+m.Target)
-		u.widen(fmt.Sprintf("mount %q at %q, %s", m.Source, m.Target, how))
+		u.widenAs("mount a part of the project", fmt.Sprintf("mount %q at %q, %s", m.Source, m.Target, how))
 	}
 	return nil
 }
@@ -236,8 +236,9 @@ func (u *Use) usePorts(s *Sandbox) error {
 		}
 		s.Shared.Ports = append(s.Shared.Ports, p)
 		u.InForce = append(u.InForce, fmt.Sprintf("port %d of the sandbox", p.Sandbox))
-		u.widen(fmt.Sprintf("publish port %d of the sandbox as 127.0.0.1:%d, for all programs of this host",
-			p.Sandbox, p.Host))
+		u.widenAs("publish a port",
+			fmt.Sprintf("publish port %d of the sandbox as 127.0.0.1:%d, for all programs of this host",
+				p.Sandbox, p.Host))
 	}
 	return nil
 }

@@ -189,8 +189,8 @@ func (c *composer) sum(data []byte) {
 	p.Digest = "sha256:" + digest(parts...)
 }
 
-// Digest returns a digest of all of which the image is made, but for its base. The numbers of arguments and of files are
-// part of it: none of the one is read as one of the other.
+// Digest returns a digest of all of which the image is made, but for its base. The numbers of arguments and of files
+// are part of it: none of the one is read as one of the other.
 func (b *Build) Digest() string {
 	parts := [][]byte{b.Data, []byte(b.Target), []byte(strconv.Itoa(len(b.Args))), []byte(strconv.Itoa(len(b.Files)))}
 	for _, v := range b.Args {

@@ -86,11 +86,37 @@ func (c *composer) compose() {
 	c.useWorkspace()
 	c.useCommands()
 	c.findUnknown()
+	c.boundAsked()
 	c.adviseOnFeatures()
 	p := c.plan
 	if p.Image == "" && p.Build == nil && len(p.Refusals) == 0 && !c.Unbuilt {
 		c.refuse("image", `it has neither "image" nor "build"`,
 			"name an image, or a Dockerfile: aileron sandbox init shows how")
+	}
+}
+
+// maxAsked bounds each kind of what a person is asked about, who has to read all of it.
+const maxAsked = 64
+
+// boundAsked refuses more of one kind than a person reads.
+func (c *composer) boundAsked() {
+	p, args := c.plan, 0
+	if p.Build != nil {
+		args = len(p.Build.Args)
+	}
+	for _, kind := range []struct {
+		property, what string
+		n              int
+	}{
+		{"mounts", "mounts", len(p.Mounts)}, {"forwardPorts", "ports", len(p.Ports)},
+		{"containerEnv", "variables, with those of remoteEnv and runArgs", len(p.Env) + len(p.Unset)},
+		{"build", "arguments", args}, {"localEnv", "variables of this host", len(p.Local)},
+		{"customizations", "packages", len(p.Packages)},
+	} {
+		if kind.n > maxAsked {
+			c.refuse(kind.property, fmt.Sprintf("it has %d %s, and a person is asked about at most %d", kind.n, kind.what,
+				maxAsked), "remove some, or move them into the image")
+		}
 	}
 }
 
