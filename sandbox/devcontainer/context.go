@@ -28,6 +28,8 @@ const (
 	// its patterns that they are compared with.
 	maxEntries  = 100_000
 	maxMatching = 1 << 27
+	// maxCompared bounds the products of the lengths of the patterns, those of COPY too, and of the names.
+	maxCompared = 1 << 33
 	maxPath     = 1024 // of one name in the context, in bytes
 	// entriesAtOnce are read of a directory, which may have millions.
 	entriesAtOnce = 1024
@@ -50,6 +52,7 @@ type contextReader struct {
 	files   map[string]File
 	bytes   int64
 	entries int64 // that were looked at
+	work    int64 // as maxCompared
 }
 
 // readContext returns the files of a context that match one of patterns, those below the directories that do, and the
@@ -119,7 +122,7 @@ func (r *contextReader) walk(dir string, patterns []string) error {
 			return fmt.Errorf("read the context: %w", err)
 		}
 		for _, entry := range entries {
-			if err := r.count(); err != nil {
+			if err := r.count(path.Join(dir, entry.Name()), patterns); err != nil {
 				return err
 			}
 			below, wanted := patternsBelow(patterns, entry.Name())
@@ -133,13 +136,18 @@ func (r *contextReader) walk(dir string, patterns []string) error {
 	}
 }
 
-// count returns an error for an entry beyond the bounds.
-func (r *contextReader) count() error {
+// count returns an error for an entry beyond the bounds, before it is compared with patterns.
+func (r *contextReader) count(name string, patterns []string) error {
+	length := r.length
+	for _, p := range patterns {
+		length += int64(len(p))
+	}
 	r.entries++
-	if r.entries > maxEntries || r.entries*r.length > maxMatching {
-		return hint.New(fmt.Errorf("read the context: it has more files than are compared with its .dockerignore (%d)",
-			r.entries-1), "name a smaller context, copy less of it, or write fewer lines into .dockerignore, and none "+
-			"that begins with !")
+	r.work += length * int64(len(name))
+	if r.entries > maxEntries || r.entries*r.length > maxMatching || r.work > maxCompared {
+		return hint.New(fmt.Errorf("read the context: it has more files than are compared with its .dockerignore and what "+
+			"is copied (%d)", r.entries-1), "name a smaller context, copy less of it, or write fewer lines into "+
+			".dockerignore, and none that begins with !")
 	}
 	return r.ctx.Err()
 }

@@ -562,11 +562,24 @@ func TestAContextIsBounded(t *testing.T) {
 	for name, c := range map[string]struct{ ignore, want string }{
 		"lines":  {strings.Repeat("a\n", 1001), "it has more than 1000 patterns"},
 		"a line": {strings.Repeat("a", 1025), `the line that begins with "aaaaaaaaaaaaaaaaaaaa" has more than 1024 bytes`},
+		"copies": {"", "than are compared with its .dockerignore"},
 		// 60 patterns of a kilobyte each are compared with at most 2,000 names.
 		"comparisons": {"!keep\n" + strings.Repeat(strings.Repeat("a", 1000)+"\n", 60),
 			"than are compared with its .dockerignore"},
 	} {
 		files := map[string]string{".devcontainer/D": "FROM x\nCOPY . /\n", ".devcontainer/.dockerignore": c.ignore}
+		if name == "copies" { // which are compared with names of 200 bytes
+			delete(files, ".devcontainer/.dockerignore")
+			for i := range 800 {
+				files[fmt.Sprintf(".devcontainer/%0200d", i)] = ""
+			}
+			var all strings.Builder
+			all.WriteString("FROM x\n")
+			for i := range 60 {
+				fmt.Fprintf(&all, "COPY ?%01000d /\n", i)
+			}
+			files[".devcontainer/D"] = all.String()
+		}
 		if name == "comparisons" {
 			for i := range 2500 {
 				files[fmt.Sprintf(".devcontainer/f%d", i)] = ""
