@@ -199,6 +199,7 @@ var arrows = []arrow{
 	{"internal/demo", "internal/home", "the vault of the demo"},
 	{"internal/demo", "spec/store", "installs the demo's connector"},
 	{"internal/demo", "vault", "binds the demo's secret"},
+	{"internal/detached", "internal/filelock", "a process that writes its messages holds a lock"},
 	{"internal/detached", "internal/console", "the exit code of a process whose command has not begun"},
 	{"internal/detached", "internal/terminal", "the terminal of the person who is attached"},
 	{"internal/detached", "internal/unixsocket", "the socket at which a terminal is attached"},

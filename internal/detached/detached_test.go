@@ -26,8 +26,15 @@ import (
 // patience is as long as only a defect takes, on a busy machine too.
 var patience = must.Patience(5 * time.Minute)
 
-// TestMain is also the client of TestAProcessOfAContainerIsNotAttached.
+// TestMain is also the client of TestAProcessOfAContainerIsNotAttached, and the process of
+// TestAProcessThatWritesItsLastWordsIsWaitedFor.
 func TestMain(m *testing.M) {
+	if path := os.Getenv("DETACHED_TEST_MESSAGES"); path != "" {
+		redirectMessages(path)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		fmt.Println("the report")
+		os.Exit(0)
+	}
 	if dir := os.Getenv("DETACHED_TEST_DIR"); dir != "" {
 		_, err := Attach(context.Background(), Attachment{
 			Dir: dir, In: strings.NewReader("typed"), Out: os.Stdout, Keys: DefaultKeys,

@@ -221,6 +221,10 @@ func redirectMessages(path string) {
 		}
 	}
 	defer to.Close()
+	// For IsWritten, until this process has ended. Of the null device it would be everyone's.
+	if err == nil && to.Name() == path {
+		_ = unix.Flock(int(to.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
 	for _, fd := range []int{unix.Stdout, unix.Stderr} {
 		_ = unix.Dup3(int(to.Fd()), fd, 0)
 	}

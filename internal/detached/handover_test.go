@@ -4,7 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 // exactReader fails when more is asked of it than what is read next: the line byte by byte, then the key.
@@ -35,5 +42,25 @@ func TestAHandoverIsNotReadAhead(t *testing.T) {
 	}
 	if _, _, err := ReadHandover(io.MultiReader(bytes.NewReader(bytes.Repeat([]byte("x"), 1<<20)))); err == nil {
 		t.Error("a line without an end is a handover")
+	}
+}
+
+// The report of a session is written when it has ended: who follows the output must not leave before.
+func TestAProcessThatWritesItsLastWordsIsWaitedFor(t *testing.T) {
+	for _, file := range []string{"messages", segmentName(0)} {
+		home := t.TempDir()
+		path := filepath.Join(Dir(home, "01SESSION"), file)
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), "DETACHED_TEST_MESSAGES="+path)
+		in := must.Get(cmd.StdinPipe())(t)
+		must.Do(t, cmd.Start())
+		written := harness.Poll(patience, time.Millisecond, func() bool { return IsWritten(home, "01SESSION") })
+		must.Do(t, in.Close())
+		must.Do(t, cmd.Wait())
+		text, err := os.ReadFile(path)
+		if !written || IsWritten(home, "01SESSION") || err != nil || string(text) != "the report\n" {
+			t.Errorf("%s: written %v, then %v; it has %q, %v", file, written, IsWritten(home, "01SESSION"), text, err)
+		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ALRubinger/aileron/internal/filelock"
 )
 
 // Output is what the command of a session has written.
@@ -297,6 +299,12 @@ func MakeLog(s Session) (path string, err error) {
 		return "", fmt.Errorf("make the file of the session's messages: %w", err)
 	}
 	return filepath.Join(dir, segmentName(0)), nil
+}
+
+// IsWritten reports whether the process of a session may still write to its output or its messages: it does so for a
+// moment after the session has ended.
+func IsWritten(home, id string) bool {
+	return filelock.Held(MessagesPath(home, id)) || filelock.Held(filepath.Join(Dir(home, id), segmentName(0)))
 }
 
 // maxMessages bounds what is read of messages: the end of them.

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -66,8 +67,8 @@ func (o *sessionLogsOptions) run(ctx context.Context, a *cli.App, id string) err
 			a.Infof("aileron: the first %d bytes are not kept; the last %d MiB are", n, detached.MaxOutput>>20)
 		}
 	}
-	if o.follow && s.State == "running" {
-		out.Alive = func() bool { return session.Alive(home, s.ID) }
+	if o.follow {
+		out.Alive = untilReported(home, s.ID)
 	}
 	err = out.Copy(ctx, o.writer(a))
 	switch {
@@ -84,6 +85,23 @@ func (o *sessionLogsOptions) run(ctx context.Context, a *cli.App, id string) err
 	}
 	_, _ = io.WriteString(a.Stderr, a.Messages(detached.Messages(home, s.ID)))
 	return nil
+}
+
+// reportTime is how long the process of a session may take for its last words after its session has ended.
+const reportTime = 10 * time.Second
+
+// untilReported returns a function that reports whether a session runs, or its process still writes what became of it.
+func untilReported(home, id string) func() bool {
+	var ended time.Time
+	return func() bool {
+		if session.Alive(home, id) {
+			return true
+		}
+		if ended.IsZero() {
+			ended = time.Now()
+		}
+		return detached.IsWritten(home, id) && time.Since(ended) < reportTime
+	}
 }
 
 // writer returns where the output goes: a terminal gets it as plain text.
