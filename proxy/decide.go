@@ -82,7 +82,7 @@ func Decide(q Question) Decision {
 	switch {
 	case !named && q.Passthrough:
 		return q.judge(Decision{Verdict: Passthrough, Target: t, Doubtful: doubt != ""})
-	case named && doubt != "" && !(no == nil && (m.Operation.AnyPath() && q.isOpen(t) ||
+	case named && doubt != "" && !(no == nil && (m.Operation.AnyPath() && !q.Index.JudgesBodies(t.Host, t.Port) ||
 		m.HasEscapedSlash() && isPlainButSlashes(t))):
 		return Denied(ReasonMalformed.Deny("%s", doubt))
 	case no != nil:

@@ -142,6 +142,16 @@ func (ix *Index) IsOpen(host string, port uint16) bool {
 	return true
 }
 
+// JudgesBodies reports whether an operation judges the bodies of requests to the host and port.
+func (ix *Index) JudgesBodies(host string, port uint16) bool {
+	for _, t := range ix.trees(host, port) {
+		if t != nil && t.judges {
+			return true
+		}
+	}
+	return false
+}
+
 // Hosts returns all named hosts as "host:port", sorted.
 func (ix *Index) Hosts() []string { return slices.Clone(ix.hosts) }
 
@@ -158,6 +168,7 @@ func (ix *Index) Connectors() []*Connector { return slices.Clone(ix.connectors) 
 type tree struct {
 	root         branch
 	credentialed map[FQN]bool // connectors that use a credential here
+	judges       bool         // an operation here judges bodies
 	reads        bool         // an operation here decides by a request's target, or has a credential
 }
 
@@ -226,6 +237,7 @@ func (t *tree) add(op *Operation) {
 	if op.Injection != nil {
 		t.credentialed[op.Connector.FQN] = true
 	}
+	t.judges = t.judges || op.JudgesBody()
 	t.reads = t.reads || !op.AnyPath() || op.JudgesBody() || op.QueryDeclaredOnly || len(op.Inputs) > 0 ||
 		len(op.Audit) > 0 || op.Approval != "" && op.Approval != "none"
 	b := &t.root
