@@ -327,6 +327,9 @@ func (x *Exchange) readBody(ctx context.Context, r *approval.Request, until time
 		r.BodyBytes, r.BodySHA256 = x.request.ContentLength, ""
 	}
 	r.Body = got.body[:min(len(got.body), approval.MaxShown)]
+	if x.content != nil && got.whole {
+		r.Asks, r.Compared = x.content.String(), approval.Digest(x.content.Repeated(got.body))
+	}
 	return nil
 }
 

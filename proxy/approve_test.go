@@ -238,7 +238,12 @@ func TestOfEqualRequestsAnApprovalLetsOnePass(t *testing.T) {
 	}
 	a.eventually(func() bool { q := a.pending(1)[0]; return q.Waiting == 5 })
 	a.approve(a.pending(1)[0].ID)
-	a.eventually(func() bool { return len(a.requests()) == 1 && a.pending(1)[0].Waiting == 4 })
+	a.eventually(func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return statuses[200] == 1
+	})
+	a.eventually(func() bool { return a.pending(1)[0].Waiting == 4 })
 	leave()
 	all.Wait()
 	if statuses[200] != 1 || statuses[0] != 4 || len(a.requests()) != 1 {

@@ -13,6 +13,7 @@ import (
 	"github.com/ALRubinger/aileron/proxy/approval"
 	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/capture"
+	"github.com/ALRubinger/aileron/proxy/judge"
 	"github.com/ALRubinger/aileron/proxy/modify"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/proxy/wire"
@@ -40,6 +41,7 @@ type Exchange struct {
 	redactions modify.Redactions
 	fields     *fieldReader      // declared fields of the response; nil: none
 	grpc       bool              // the request is one of gRPC
+	content    judge.Content     // what the body asks for, of an operation that judges it
 	judged     *budget.Hold      // of a body that was read to be judged; nil: none was
 	entered    bool              // counted among the exchanges under way
 	intended   bool              // its intent is committed

@@ -47,6 +47,7 @@ func (x *Exchange) matchBody(body []byte) (spec.Match, *Denial) {
 	op := x.match.Operation
 	content, err := judge.Read(op, x.request.Header, body)
 	if err == nil {
+		x.content = content
 		for name, value := range content.Fields() {
 			x.SetField(name, value)
 		}

@@ -378,3 +378,37 @@ func TestAnApprovalIsForWhatTheBodyAsksFor(t *testing.T) {
 		t.Errorf("the outcome is %+v", row)
 	}
 }
+
+// A client of MCP numbers its messages: the same call again is the one that was approved, and no other is.
+func TestACallThatIsSentAgainIsTheOneThatWasApproved(t *testing.T) {
+	a := newAsks(t, time.Millisecond, hello)
+	c := must.Get(spec.Load([]byte(judgedManifest), []byte(judgedSpec)))(t)
+	old := a.plane.grants.Load()
+	a.plane.SetGrants(&Grants{Index: must.Get(spec.NewIndex([]*spec.Connector{c}))(t), Scrub: old.Scrub,
+		Bound: map[spec.FQN]Bound{"github://acme/judged": old.Bound["github://acme/calls"]}})
+	call := func(id, token, arguments string) (*http.Response, string) {
+		return a.do(http.MethodPost, "https://api.good.example/mcp", `{"jsonrpc":"2.0","id":`+id+
+			`,"method":"tools/call","params":{"name":"delete_issue","_meta":{"progressToken":`+token+`},"arguments":`+
+			arguments+`}}`, "Content-Type", "application/json")
+	}
+	res, body := call("9", `"a"`, `{"n":1}`)
+	id := deniedAs(t, res.StatusCode, body, 403, ReasonApproval)
+	if q := a.queue.List()[0]; q.ID != id || q.Asks != `the tool "delete_issue"` {
+		t.Errorf("the question is %+v", q)
+	}
+	a.approve(id)
+	for name, other := range map[string][3]string{
+		"an argument":        {"10", "7", `{"n":2}`},
+		"an id elsewhere":    {"10", "7", `{"n":1,"id":1}`},
+		"a token of a shape": {"10", `{"x":1}`, `{"n":1}`},
+	} {
+		res, body := call(other[0], other[1], other[2])
+		if deniedAs(t, res.StatusCode, body, 403, ReasonApproval) == id || len(a.requests()) != 0 {
+			t.Errorf("%s: another call passes with the approval", name)
+		}
+	}
+	if res, body := call("10", "7", `{"n":1}`); res.StatusCode != http.StatusOK ||
+		len(a.bodies) != 1 || !strings.Contains(a.bodies[0], `"id":10,`) {
+		t.Errorf("the call that was approved: %d %s, with %q", res.StatusCode, body, a.bodies)
+	}
+}

@@ -49,6 +49,9 @@ func Show(out io.Writer, q approval.Question, columns int) error {
 	if q.WebSocket {
 		p.line("opens", "a connection (WebSocket): what is sent on it later is not shown")
 	}
+	if q.Asks != "" {
+		p.line("asks for", q.Asks)
+	}
 	p.own("what the agent asks for:")
 	p.agent(q.Method + " " + q.Path)
 	if q.Query != "" {

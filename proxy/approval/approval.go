@@ -17,6 +17,7 @@
 package approval
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -102,6 +103,10 @@ type Request struct {
 	Body       []byte `json:"body,omitempty"` // the first MaxShown bytes
 	BodyBytes  int64  `json:"body_bytes"`     // -1: not known
 	BodySHA256 string `json:"body_sha256,omitempty"`
+	// Compared is the digest by which the body is compared with that of another request; "" is BodySHA256.
+	Compared string `json:"-"`
+	// Asks is what the body asks for, where the operation decides by that: plain words in one line.
+	Asks string `json:"asks,omitempty"`
 	// Streams is whether the body is too long to be read before it is sent. Such a request has a question of its own,
 	// which ends with it.
 	Streams bool `json:"streams,omitempty"`
@@ -123,7 +128,7 @@ func (r *Request) key() [sha256.Size]byte {
 		}
 	}
 	add(r.Connector, r.Hash, r.Tool, r.Operation, r.Binding, r.BindingID, strconv.FormatBool(r.WebSocket), r.Method)
-	add(r.Scheme, r.Host, r.Path, r.Query, r.BodySHA256)
+	add(r.Scheme, r.Host, r.Path, r.Query, cmp.Or(r.Compared, r.BodySHA256))
 	for _, f := range r.Fields {
 		add(f.Name, f.Value)
 	}

@@ -36,6 +36,8 @@ type Content interface {
 	Requested() string
 	// String is the content for people, in one line of plain characters.
 	String() string
+	// Repeated returns the body without what differs when a client sends the same again. body is what was read.
+	Repeated(body []byte) []byte
 }
 
 // Undecidable is the error for a body of which it cannot be said what a server would make of it. It has no value of the

@@ -110,6 +110,34 @@ func checkRepeated(header http.Header, m message) error {
 	return nil
 }
 
+// Repeated implements [Content]. Clients number their messages, and the progress that they ask for.
+func (m message) Repeated(body []byte) []byte {
+	o, err := readObject(body, "the message", messageKeys...)
+	if err != nil {
+		return body
+	}
+	var cut [][]byte
+	if id := o.get("id"); id != nil && m.method != "" { // a response is one to the request of its id
+		cut = append(cut, id)
+	}
+	if params, err := readObject(o.get("params"), "params", paramKeys...); err == nil {
+		if meta, err := readObject(params.get("_meta"), "_meta", "progressToken"); err == nil {
+			if token := meta.get("progressToken"); token != nil && isID(token) {
+				cut = append(cut, token)
+			}
+		}
+	}
+	// Each is a part of body, so that its capacity tells where.
+	at := func(part []byte) int { return cap(body) - cap(part) }
+	slices.SortFunc(cut, func(a, b []byte) int { return at(a) - at(b) })
+	rest, from := make([]byte, 0, len(body)), 0
+	for _, part := range cut {
+		rest = append(rest, body[from:at(part)]...)
+		from = at(part) + len(part)
+	}
+	return append(rest, body[from:]...)
+}
+
 // AllowedBy implements [Content].
 func (m message) AllowedBy(op *spec.Operation) bool {
 	switch {
