@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
-	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/recipes"
 )
 
@@ -39,7 +38,7 @@ func TestAnAgentIsPutOnADevcontainersImage(t *testing.T) {
 				if !strings.HasPrefix(built, "localhost/aileron/devcontainer-"+agent+":") {
 					t.Errorf("the image is %q", built)
 				}
-				t.Cleanup(func() { must.Do(t, exec.Command(engine, "image", "rm", built).Run()) })
+				t.Cleanup(func() { u.ask("image", "rm", built) })
 				r := launch("--sandbox-build=never")
 				if r.code != 0 || !strings.ContainsAny(r.out, "0123456789") {
 					t.Errorf("exit %d, %q\n%s", r.code, r.out, r.err)
@@ -48,9 +47,9 @@ func TestAnAgentIsPutOnADevcontainersImage(t *testing.T) {
 				check := u.must("sandbox", "check", "--sandbox="+engine, "--agent", agent, "--dir", u.project, "--json",
 					"--sandbox-build=never").out
 				contains(t, "the check", check, `"tier":"devcontainer"`, built, `"support":"ok"`)
-				user, err := exec.Command(engine, "image", "inspect", "--format", "{{.Config.User}}", built).Output()
-				if err != nil || strings.TrimSpace(string(user)) != "agent" {
-					t.Errorf("the user of the image is %q, %v", user, err)
+				user := strings.TrimSpace(u.list("image", "inspect", "--format", "{{.Config.User}}", built))
+				if user != "agent" {
+					t.Errorf("the user of the image is %q", user)
 				}
 				if left := u.leftovers(); left != "" {
 					t.Errorf("left: %s", left)
@@ -77,7 +76,7 @@ func TestAnImageThatTakesNoLayerIsRefused(t *testing.T) {
 			if out, err := build.CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			t.Cleanup(func() { must.Do(t, exec.Command(engine, "image", "rm", triggered).Run()) })
+			t.Cleanup(func() { u.ask("image", "rm", triggered) })
 			for ref, want := range map[string]string{
 				alpine.Ref: "add claude to the image " + alpine.Ref + ": it lacks the library ld-linux-",
 				triggered:  "add claude to the image " + triggered + ": its ONBUILD would run outside of the sandbox",

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,12 +30,12 @@ func composingFor(t *testing.T, engine string, on recipes.Image, script stub.Scr
 	u := newUser(t, script, connectors...)
 	u.engine = engine
 	must.Do(t, os.Mkdir(filepath.Join(u.project, ".devcontainer"), 0o755))
-	before := composedImages(t, engine)
+	before := u.composedImages()
 	t.Cleanup(func() {
 		u.must("sandbox", "prune", "--sandbox="+engine, "--state", "--yes")
-		for _, name := range composedImages(t, engine) {
+		for _, name := range u.composedImages() {
 			if !slices.Contains(before, name) {
-				must.Do(t, exec.Command(engine, "image", "rm", name).Run())
+				u.ask("image", "rm", name)
 			}
 		}
 	})
@@ -44,10 +43,9 @@ func composingFor(t *testing.T, engine string, on recipes.Image, script stub.Scr
 }
 
 // composedImages returns the names of images that devcontainers have built.
-func composedImages(t *testing.T, engine string) []string {
-	t.Helper()
-	list := exec.Command(engine, "image", "ls", "--format", "{{.Repository}}:{{.Tag}}", "localhost/aileron/devcontainer")
-	return strings.Fields(string(must.Get(list.Output())(t)))
+func (u *user) composedImages() []string {
+	u.t.Helper()
+	return strings.Fields(u.list("image", "ls", "--format", "{{.Repository}}:{{.Tag}}", "localhost/aileron/devcontainer"))
 }
 
 // inDevcontainer runs a command of sh in the project.
@@ -141,7 +139,7 @@ func TestNoBuildOfADevcontainerGetsASecret(t *testing.T) {
 			u := composing(t, engine)
 			u.write(".devcontainer/devcontainer.json", `{"build": {"dockerfile": "D", "args": {"T": "x${localEnv:STOLEN}"}}}`)
 			u.write(".devcontainer/D", image("FROM BASE\nARG T\nRUN echo \"the build has $T\"\n"))
-			before := composedImages(t, engine)
+			before := u.composedImages()
 			for _, args := range [][]string{{"run"}, {"build"}, {"check", "--agent=sh"}} {
 				args = append([]string{"sandbox", args[0], "--sandbox=" + engine, "--dir", u.project, "--trust-project"},
 					args[1:]...)
@@ -156,7 +154,7 @@ func TestNoBuildOfADevcontainerGetsASecret(t *testing.T) {
 				}
 				contains(t, args[1], r.err+r.out, "holds the secret of the binding")
 			}
-			if after := composedImages(t, engine); !slices.Equal(after, before) {
+			if after := u.composedImages(); !slices.Equal(after, before) {
 				t.Errorf("there are the images %q, and were %q", after, before)
 			}
 			// What holds no secret is built without the vault.

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,8 @@ type Layer struct {
 	Name     string // what it adds, which the name of the image has
 	Commands []string
 	From     Image
-	// Recipe is the Dockerfile, whose base is the build argument BASE, and AGENT the image From.
+	// Recipe is the Dockerfile, whose base is the build argument BASE. ${AGENT} in it becomes the id of From: where COPY
+	// copies from cannot be an argument.
 	Recipe []byte
 
 	// Glibc: what it adds needs the GNU C library, and of other shared libraries those that are named.
@@ -83,8 +85,9 @@ func (e *Engine) EnsureLayer(ctx context.Context, img Image, l Layer, policy str
 		return img, err
 	}
 	// By their ids: a name may be another image's by now.
-	args := map[string]string{"BASE": plainID(img.id), "AGENT": plainID(from.id)}
-	if err := e.build(ctx, layered(from), args, progress); err != nil {
+	made := layered(from)
+	made.Dockerfile = bytes.ReplaceAll(l.Recipe, []byte("${AGENT}"), []byte(plainID(from.id)))
+	if err := e.build(ctx, made, map[string]string{"BASE": plainID(img.id)}, progress); err != nil {
 		return img, err
 	}
 	found, _, err = e.pin(ctx, layered(from))

@@ -61,7 +61,7 @@ type Command struct {
 // Starter returns the program in Dir, where the script is a file of the same name in another directory.
 func (c Command) Starter(dir string) []byte {
 	return fmt.Appendf(nil, "#!/bin/sh\n# A command of this sandbox, which this file has. Written by aileron.\n. %s\n",
-		word(path.Join(dir, c.Name)))
+		hint.Word(path.Join(dir, c.Name)))
 }
 
 // Set is what the commands of a sandbox are made of.
@@ -102,20 +102,20 @@ func toolScript(name string, c *spec.Connector, t spec.Tool) []byte {
 	var b bytes.Buffer
 	b.Grow(len(runScript) + 800*(len(t.Operations)+1))
 	fmt.Fprintf(&b, "#!/bin/sh\n# The operations of %s %s, as a command. Written by aileron.\n", c.FQN, plain(c.Version))
-	fmt.Fprintf(&b, "name=%s endpoint=connector-operations/run operations=1\n", word(name))
+	fmt.Fprintf(&b, "name=%s endpoint=connector-operations/run operations=1\n", hint.Word(name))
 	b.WriteString("is_operation() {\n\tcase $1 in\n")
 	for _, op := range t.Operations {
-		put(&b, "\t", word(op.Name), ") ;;\n")
+		put(&b, "\t", hint.Word(op.Name), ") ;;\n")
 	}
 	b.WriteString("\t*) return 1 ;;\n\tesac\n}\n")
 	body := fmt.Sprintf(`{"connector_fqn":%s,"tool":%s,"operation":"`, quoted(string(c.FQN)), quoted(t.Name))
-	fmt.Fprintf(&b, "begin() { printf '%%s%%s%%s' %s \"$1\" '\",\"args\":'; }\n", word(body))
+	fmt.Fprintf(&b, "begin() { printf '%%s%%s%%s' %s \"$1\" '\",\"args\":'; }\n", hint.Word(body))
 	b.WriteString(runScript)
 	b.WriteString("\ncase $operation in\n'')\n")
 	writeHelp(&b, func() { toolHelp(&b, name, c, t) })
 	var room []spec.Input
 	for _, op := range t.Operations {
-		put(&b, "\t;;\n", word(op.Name), ")\n")
+		put(&b, "\t;;\n", hint.Word(op.Name), ")\n")
 		writeHelp(&b, func() { room = operationHelp(&b, name, op, room) })
 	}
 	b.WriteString("\t;;\nesac\n")
@@ -127,9 +127,9 @@ func toolScript(name string, c *spec.Connector, t spec.Tool) []byte {
 func actionScript(name string, a Action) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "#!/bin/sh\n# The action %s %s, as a command. Written by aileron.\n", plain(a.Name), plain(a.Version))
-	fmt.Fprintf(&b, "name=%s endpoint=actions/run operations=''\n", word(name))
+	fmt.Fprintf(&b, "name=%s endpoint=actions/run operations=''\n", hint.Word(name))
 	b.WriteString("is_operation() { return 1; }\n")
-	fmt.Fprintf(&b, "begin() { printf '%%s' %s; }\n", word(fmt.Sprintf(`{"action":%s,"args":`, quoted(a.Name))))
+	fmt.Fprintf(&b, "begin() { printf '%%s' %s; }\n", hint.Word(fmt.Sprintf(`{"action":%s,"args":`, quoted(a.Name))))
 	b.WriteString(runScript + "\n")
 	writeHelp(&b, func() { actionHelp(&b, name, a) })
 	writeHelp(&b, func() { b.WriteString(exits) })
@@ -160,9 +160,6 @@ func put(b *bytes.Buffer, texts ...string) {
 		b.WriteString(text)
 	}
 }
-
-// word returns s as one word of the shell, whatever is in it.
-func word(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // quoted returns s as a string of JSON.
 func quoted(s string) string {

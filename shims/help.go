@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -184,7 +185,7 @@ func writeExample(b *bytes.Buffer, inputs []spec.Input) {
 		}
 	}
 	if len(pairs) > 0 {
-		put(b, " --args ", word("{"+strings.Join(pairs, ",")+"}"))
+		put(b, " --args ", hint.Word("{"+strings.Join(pairs, ",")+"}"))
 	}
 }
 

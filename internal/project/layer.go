@@ -119,13 +119,10 @@ func (a *Asker) agreeToLayer(ctx context.Context, s *Sandbox, agent, image strin
 func (s *Sandbox) flags() string {
 	text := ""
 	if s.Dir != "" {
-		text += " --dir " + word(s.Dir)
+		text += " --dir " + hint.Word(s.Dir)
 	}
 	if s.Devcontainer.Name != "" {
-		text += " --devcontainer " + word(s.Devcontainer.Name)
+		text += " --devcontainer " + hint.Word(s.Devcontainer.Name)
 	}
 	return text
 }
-
-// word returns s as one word of the shell: a person may paste it.
-func word(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -102,7 +102,8 @@ func TestRecipesKeepTheBase(t *testing.T) {
 	}
 }
 
-// The layer is put on an image that may be anyone's: nothing of that runs while it is built, and its user stays.
+// The layer is put on an image that may be anyone's: nothing of that runs while it is built, and its user stays. It has
+// no stage of its own, whose image would stay without a name, on Podman even without a step.
 func TestALayerRunsNothingOfTheImage(t *testing.T) {
 	for _, name := range agents.Names() {
 		a, _ := agents.Find(name)
@@ -110,12 +111,12 @@ func TestALayerRunsNothingOfTheImage(t *testing.T) {
 			continue
 		}
 		recipe := string(a.Layer.Recipe())
-		own, over, ok := strings.Cut(recipe, "FROM ${BASE}\n")
-		if !ok || !strings.HasPrefix(own, "ARG BASE\nARG AGENT\nFROM ${AGENT} AS agent\n") {
+		steps, ok := strings.CutPrefix(recipe, "ARG BASE\nFROM ${BASE}\n")
+		if !ok {
 			t.Fatalf("%s: the layer is\n%s", name, recipe)
 		}
-		for line := range strings.Lines(over) {
-			if !strings.HasPrefix(line, "COPY --from=agent /") {
+		for line := range strings.Lines(steps) {
+			if !strings.HasPrefix(line, "COPY --from=${AGENT} /") {
 				t.Errorf("%s: %q on the image", name, line)
 			}
 		}

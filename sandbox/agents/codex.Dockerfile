@@ -27,7 +27,7 @@ RUN set -eu; \
 # would want the namespaces that the box refuses; nothing outlives the command
 # that the box is for; and no calls that are not the model's.
 RUN set -eu; \
-    mkdir -p /etc/codex /opt/links; \
+    mkdir -p /etc/codex; \
     printf '%s\n' \
         'model_provider = "openai-key"' \
         'sandbox_mode = "danger-full-access"' \
@@ -46,9 +46,10 @@ RUN set -eu; \
         'daemon_auto_start = false' \
         'plugins = false' \
         >/etc/codex/config.toml; \
-    ln -s /opt/codex/bin/codex /opt/links/codex
+    printf '%s\n' '#!/bin/sh' 'exec /opt/codex/bin/codex "$@"' >/usr/local/bin/codex; \
+    chmod 0755 /usr/local/bin/codex
 
 FROM ${BASE}
 COPY --from=install /opt/codex /opt/codex
 COPY --from=install /etc/codex /etc/codex
-COPY --from=install /opt/links/ /usr/local/bin/
+COPY --from=install /usr/local/bin/codex /usr/local/bin/codex

@@ -35,9 +35,9 @@ func codex() Agent {
 		MCP: Registration{Args: []string{"-c", `mcp_servers.aileron={command={program},args=["mcp"],` +
 			`env_vars=["AILERON_API_URL","AILERON_TOKEN","AILERON_SESSION_ID"]}`}},
 		Recipe: []byte(codexRecipe),
-		// The programs are static. A link alone would be copied as what it leads to.
-		Layer: Layer{Script: "mkdir -p /opt/links; ln -sf /opt/codex/bin/codex /opt/links/codex",
-			Files: []Copied{{"/opt/codex/", "/opt/codex/"}, {"/etc/codex/", "/etc/codex/"}, {"/opt/links/", "/usr/local/bin/"}}},
+		// The programs are static.
+		Layer: Layer{Files: []Copied{{"/opt/codex/", "/opt/codex/"}, {"/etc/codex/", "/etc/codex/"},
+			{"/usr/local/bin/codex", "/usr/local/bin/codex"}}},
 		// A notice, in the terminal interface.
 		Optional:   []Request{{"GET", "raw.githubusercontent.com", "/openai/codex/main/announcement_tip.toml"}},
 		Connectors: []string{"openai"},

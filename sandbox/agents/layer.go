@@ -8,10 +8,8 @@ import (
 // Layer is how an agent is put on an image that is not aileron's own: its files are copied out of its own image, and
 // nothing of the other image runs. The zero value: there is no way.
 type Layer struct {
-	// Script is a shell script that runs in the agent's own image first, as root; "" is none.
-	Script string
-
-	// Files are what is copied out of the agent's own image, and where to. A directory ends with a slash.
+	// Files are what is copied out of the agent's own image, and where to. A directory ends with a slash; a link alone
+	// would be copied as what it leads to.
 	Files []Copied
 
 	// Glibc: its programs need the GNU C library, and of other shared libraries those that are named. Without it they
@@ -23,20 +21,16 @@ type Layer struct {
 // Copied is a file, or a directory with all that is in it.
 type Copied struct{ From, To string }
 
-// Recipe returns the Dockerfile of the layer: its base is the build argument BASE, and AGENT the agent's own image. It
-// is nil if there is no way.
+// Recipe returns the Dockerfile of the layer: its base is the build argument BASE, and ${AGENT} stands for the agent's
+// own image. It has no stage of its own, which would stay as an image without a name. It is nil if there is no way.
 func (l Layer) Recipe() []byte {
 	if len(l.Files) == 0 {
 		return nil
 	}
 	var text strings.Builder
-	text.WriteString("ARG BASE\nARG AGENT\nFROM ${AGENT} AS agent\n")
-	if l.Script != "" {
-		text.WriteString("USER root\nRUN set -eu; " + l.Script + "\n")
-	}
-	text.WriteString("FROM ${BASE}\n")
+	text.WriteString("ARG BASE\nFROM ${BASE}\n")
 	for _, f := range l.Files {
-		fmt.Fprintf(&text, "COPY --from=agent %s %s\n", f.From, f.To)
+		fmt.Fprintf(&text, "COPY --from=${AGENT} %s %s\n", f.From, f.To)
 	}
 	return []byte(text.String())
 }

@@ -12,10 +12,13 @@ RUN set -eu; \
     fi; \
     npm install --prefix /opt/pi --no-audit --no-fund --no-update-notifier --ignore-scripts \
         "@earendil-works/pi-coding-agent@${PI_VERSION}"; \
-    mkdir -p /opt/links; \
-    ln -s /opt/pi/node_modules/.bin/pi /opt/links/pi; \
-    /opt/links/pi --version
+    printf '%s\n' '#!/bin/sh' \
+        'node=/opt/pi/node' \
+        '[ -x "$node" ] || node=node' \
+        'exec "$node" /opt/pi/node_modules/.bin/pi "$@"' >/usr/local/bin/pi; \
+    chmod 0755 /usr/local/bin/pi; \
+    pi --version
 
 FROM ${BASE}
 COPY --from=install /opt/pi /opt/pi
-COPY --from=install /opt/links/ /usr/local/bin/
+COPY --from=install /usr/local/bin/pi /usr/local/bin/pi

@@ -20,10 +20,6 @@ install|remove|uninstall|update|list|config) ;;
 	fi ;;
 esac`
 
-// piLayer makes a command that runs Pi on the Node.js that is copied beside it: the image may have none, or another.
-const piLayer = `mkdir -p /opt/links; rm -f /opt/links/pi; ` +
-	`printf '#!/bin/sh\nexec /opt/pi/node /opt/pi/node_modules/.bin/pi "$@"\n' >/opt/links/pi; chmod 0755 /opt/links/pi`
-
 // pi is Mario Zechner's agent: a program for Node.js, which the toolbox has.
 //
 // It uses its tools without asking, whatever it is told, so that there is no switch for that. Version 0.87 has no MCP:
@@ -45,9 +41,10 @@ func pi() Agent {
 		Resume:  []string{"--continue"},
 		Prelude: piPrelude,
 		Recipe:  []byte(piRecipe),
-		Layer: Layer{Script: piLayer,
+		// With its Node.js beside it, which the command prefers: the other image may have none, or another.
+		Layer: Layer{
 			Files: []Copied{{"/opt/pi/", "/opt/pi/"}, {"/usr/local/bin/node", "/opt/pi/node"},
-				{"/opt/links/", "/usr/local/bin/"}},
+				{"/usr/local/bin/pi", "/usr/local/bin/pi"}},
 			Glibc: true, Libraries: []string{"libstdc++.so.6", "libgcc_s.so.1"}},
 		Connectors: []string{"anthropic", "openai", "gemini", "openrouter"},
 	}
