@@ -41,8 +41,14 @@ func (u *user) asked(body string) (found question) {
 		var all []question
 		must.Do(u.t, json.Unmarshal([]byte(u.must("approval", "list", "--json").out), &all))
 		for _, q := range all {
-			if q.State == "pending" && string(q.Body) == body {
-				found = q
+			if q.Body != nil {
+				u.t.Errorf("approval list has the body of %s", q.ID)
+			}
+			if q.State != "pending" {
+				continue
+			}
+			shown := u.run("approval", "show", q.ID, "--json") // it may have ended meanwhile
+			if json.Unmarshal([]byte(shown.out), &found) == nil && string(found.Body) == body {
 				return true
 			}
 		}

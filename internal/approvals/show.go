@@ -23,6 +23,16 @@ const (
 	moreMark  = "  |+"
 )
 
+// Unmark returns a line that [Show] printed without its mark, whether an agent wrote it, and whether it goes on with
+// the line before.
+func Unmark(line string) (words string, agent, more bool) {
+	if words, more = strings.CutPrefix(line, moreMark); more {
+		return words, true, true
+	}
+	words, agent = strings.CutPrefix(line, agentMark)
+	return words, agent, false
+}
+
 // maxColumns is the most that a line of an agent's has, so that a terminal does not fold it where there is no mark.
 const maxColumns = 80
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -94,8 +95,9 @@ type Approvals struct {
 	Rules     []approval.Rule     `json:"rules"`
 }
 
-// controlApprovals lists what waits. In a session that is still being opened nothing does.
-func (s *Session) controlApprovals(w http.ResponseWriter, _ *http.Request) {
+// controlApprovals lists what waits. In a session that is still being opened nothing does. Only the question that the
+// query names as whole has its body.
+func (s *Session) controlApprovals(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-s.ready:
 	default:
@@ -103,6 +105,11 @@ func (s *Session) controlApprovals(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	all := Approvals{s.approvals.List(), append([]approval.Rule{}, s.approvals.Rules()...)}
+	for i := range all.Questions {
+		if all.Questions[i].ID != r.URL.Query().Get("whole") {
+			all.Questions[i].Body = nil
+		}
+	}
 	respond(w, 200, all)
 }
 
@@ -151,6 +158,8 @@ func respondDecision(w http.ResponseWriter, err error, q approval.Question) {
 			text += " (" + q.Surface + ")"
 		}
 		respondError(w, 409, "invalid_request", "already_decided", text)
+	case errors.Is(err, approval.ErrShown):
+		respondError(w, 409, "invalid_request", "malformed_request", "it is not what was shown: look at it again")
 	case errors.Is(err, approval.ErrNoObject):
 		respondError(w, 400, "invalid_request", "malformed_request", err.Error())
 	case errors.Is(err, approval.ErrClosed):
@@ -164,9 +173,10 @@ func respondDecision(w http.ResponseWriter, err error, q approval.Question) {
 	}
 }
 
-// ReadApprovals returns what waits in a running session of a home.
-func ReadApprovals(ctx context.Context, home, id string) (all Approvals, err error) {
-	raw, err := controlClient{home: home, id: id}.call(ctx, "GET", "/v1/approvals", nil)
+// ReadApprovals returns what waits in a running session of a home. Only the question whole has its body.
+func ReadApprovals(ctx context.Context, home, id, whole string) (all Approvals, err error) {
+	path := "/v1/approvals?" + url.Values{"whole": {whole}}.Encode()
+	raw, err := controlClient{home: home, id: id}.call(ctx, "GET", path, nil)
 	if err == nil {
 		err = json.Unmarshal(raw, &all)
 	}

@@ -41,11 +41,14 @@ func TestTheOwnerDecidesOnTheControlSocket(t *testing.T) {
 	must.Do(t, s.Serve(t.Context(), true))
 	first, second := waiting(t, s, "/1"), waiting(t, s, "/2")
 	all := must.Get(AllApprovals(t.Context(), o.Home))(t)
-	if len(all) != 2 || all[0].ID != first.ID() || all[0].SessionID != s.ID() || string(all[0].Body) != "secret body" ||
+	if len(all) != 2 || all[0].ID != first.ID() || all[0].SessionID != s.ID() || all[0].Body != nil ||
 		all[0].Agent != "curl" || all[0].Waiting != 1 {
 		t.Fatalf("what waits is %+v", all)
 	}
 	q := must.Get(FindApproval(t.Context(), o.Home, strings.ToLower(first.ID()), true))(t)
+	if string(q.Body) != "secret body" {
+		t.Errorf("the question has the body %q", q.Body)
+	}
 	approve := approval.Decision{Approve: true, For: approval.Once, Surface: "cli"}
 	got := must.Get(DecideApproval(t.Context(), o.Home, q.SessionID, q.ID, approve))(t)
 	if got.State != approval.Approved || state(t, first) != approval.Approved {
@@ -60,6 +63,7 @@ func TestTheOwnerDecidesOnTheControlSocket(t *testing.T) {
 	}{
 		"409: it is approved already (cli)":         {first.ID(), approval.Decision{For: approval.Once, Surface: "page"}},
 		"404: there is no such approval":            {audit.NewID(), approve},
+		"409: it is not what was shown":             {second.ID(), approval.Decision{For: approval.Once, Shown: q.Digest}},
 		"400: the body is no decision":              {second.ID(), approval.Decision{Approve: true, For: "ever"}},
 		"decide about x: there is no such question": {"x", approve},
 	} {

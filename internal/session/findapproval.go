@@ -18,7 +18,8 @@ import (
 const listTimeout = 5 * time.Second
 
 // AllApprovals returns the questions of the running sessions of a home, and the decisions in force for them and for
-// always, which are questions without a request. What cannot be read is in the error, and hides nothing else.
+// always, which are questions without a request. No question has its body ([FindApproval]). What cannot be read is in
+// the error, and hides nothing else.
 func AllApprovals(ctx context.Context, home string) (all []approval.Question, err error) {
 	running := Running(home)
 	read, faults := make([]Approvals, len(running)), make([]error, len(running))
@@ -27,7 +28,7 @@ func AllApprovals(ctx context.Context, home string) (all []approval.Question, er
 		reading.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, listTimeout)
 			defer cancel()
-			if read[i], faults[i] = ReadApprovals(ctx, home, id); faults[i] != nil && !Alive(home, id) {
+			if read[i], faults[i] = ReadApprovals(ctx, home, id, ""); faults[i] != nil && !Alive(home, id) {
 				faults[i] = nil
 			}
 		})
@@ -80,7 +81,7 @@ func (*UnknownApprovalError) ErrorReason() string { return "not_found" }
 const minPrefix = 12
 
 // FindApproval returns one of [AllApprovals] by its id, or by the beginning of it if that is unambiguous, and to decide
-// also long enough.
+// also long enough. It has its body.
 func FindApproval(ctx context.Context, home, id string, decide bool) (approval.Question, error) {
 	if decide && len(id) < minPrefix {
 		return approval.Question{}, hint.New(&UnknownApprovalError{id}, "name it with %d characters or more: "+
@@ -95,11 +96,28 @@ func FindApproval(ctx context.Context, home, id string, decide bool) (approval.Q
 	}
 	switch len(found) {
 	case 1:
-		return found[0], nil
+		return withBody(ctx, home, found[0])
 	case 0:
 		unknown := hint.New(&UnknownApprovalError{id}, "see what waits with: aileron approval list")
 		return approval.Question{}, errors.Join(unknown, err)
 	}
 	return approval.Question{}, hint.New(fmt.Errorf("the ids of %d approvals begin with %.26q", len(found), id),
 		"see the ids with: aileron approval list")
+}
+
+// withBody returns a question with the body of its request, while it waits.
+func withBody(ctx context.Context, home string, q approval.Question) (approval.Question, error) {
+	if q.State != approval.Pending {
+		return q, nil
+	}
+	all, err := ReadApprovals(ctx, home, q.SessionID, q.ID)
+	for _, whole := range all.Questions {
+		if whole.ID == q.ID {
+			return whole, nil
+		}
+	}
+	if err == nil {
+		err = &UnknownApprovalError{q.ID}
+	}
+	return q, err
 }

@@ -22,6 +22,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -141,6 +142,11 @@ func (r *Request) key() [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
+// digest returns what a person's decision about the request is for, when it is asked about with an id.
+func (r *Request) digest(id string, key [sha256.Size]byte) string {
+	return Digest(slices.Concat(key[:], []byte(id), r.Body))
+}
+
 // Digest returns the SHA-256 of a body, "" for an empty one.
 func Digest(body []byte) string {
 	if len(body) == 0 {
@@ -158,6 +164,7 @@ type Question struct {
 	State     State     `json:"state"`
 	Requested time.Time `json:"requested_at"`
 	Waiting   int       `json:"waiting"` // requests that are held for it
+	Digest    string    `json:"digest"`  // of the id and of all that identifies the request, body included
 	Request
 
 	Decided *time.Time `json:"decided_at,omitempty"`
@@ -171,6 +178,8 @@ type Decision struct {
 	Approve bool   `json:"approve"`
 	For     Scope  `json:"for"`
 	Surface string `json:"surface"` // where: cli, page, decider
+	// Shown is the [Question.Digest] of what a person saw. It must be that of the question; "" is not compared.
+	Shown string `json:"shown,omitempty"`
 }
 
 // Rule is a decision about a subject, for a session or for always.
@@ -193,6 +202,7 @@ var (
 	ErrClosed   = errors.New("the session is ending")
 	ErrUnknown  = errors.New("there is no such question")
 	ErrDecided  = errors.New("it is decided already")
+	ErrShown    = errors.New("it is not what was shown")
 	ErrNoObject = errors.New("it is no operation of a connector, so it can be decided for once only")
 	ErrAnyPath  = errors.New("its operation is every path of its hosts, so it cannot be approved always")
 )

@@ -54,6 +54,8 @@ func (q *Queue) claim(id string, d Decision) (*entry, Question, error) {
 		return nil, Question{}, ErrUnknown
 	case e.q.State != Pending || e.deciding:
 		return nil, e.q, ErrDecided
+	case d.Shown != "" && d.Shown != e.q.Digest:
+		return nil, e.q, ErrShown
 	case d.For != Once && !e.q.IsOperation():
 		return nil, e.q, ErrNoObject
 	case d.For == Always && d.Approve && e.q.AnyPath:

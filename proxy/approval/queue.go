@@ -108,6 +108,7 @@ func (q *Queue) Ask(ctx context.Context, r Request) (*Ticket, error) {
 	e := &entry{key: key, decided: make(chan struct{})}
 	e.q = Question{ID: audit.NewID(), SessionID: q.opts.Session, Agent: q.opts.Agent, State: Pending,
 		Requested: q.opts.Now().UTC(), Request: r.clone()}
+	e.q.Digest = e.q.digest(e.q.ID, key)
 	if err := q.opts.Record(ctx, audit.EventApprovalRequested, &e.q, nil); err != nil {
 		return nil, err
 	}

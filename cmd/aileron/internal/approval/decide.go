@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/approvals"
 	"github.com/ALRubinger/aileron/internal/failure"
@@ -126,13 +125,8 @@ func newRevokeCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if q.For == approval.Always {
-				err = approvals.Revoke(cmd.Context(), home, q, surface, func() (*audit.Log, error) { return a.OpenLog(home) })
-			} else {
-				err = session.RevokeApproval(cmd.Context(), home, q.SessionID, q.ID, surface)
-			}
-			if err != nil {
-				return fmt.Errorf("revoke the approval %s: %w", q.ID, err)
+			if err := session.NewDesk(home, surface, a.OpenLog).TakeBack(cmd.Context(), q); err != nil {
+				return err
 			}
 			if a.JSON {
 				return a.PrintJSON(map[string]string{"id": q.ID, "state": "revoked"})
