@@ -38,11 +38,16 @@ type served struct {
 // serve serves the log at path.
 func serve(t *testing.T, path string) *served {
 	t.Helper()
-	s := &served{path: path, said: make(chan string, 100)}
-	s.Page = must.Get(auditpage.Listen(t.Context(), auditpage.Options{
-		Log: path, Report: func(m string) { s.said <- m },
-		Exports: []auditpage.Export{{Name: "jsonl", Type: "application/x-ndjson", Begin: jsonLines}},
-	}))(t)
+	return serveWith(t, auditpage.Options{Log: path})
+}
+
+// serveWith serves a page with options.
+func serveWith(t *testing.T, opts auditpage.Options) *served {
+	t.Helper()
+	s := &served{path: opts.Log, said: make(chan string, 100)}
+	opts.Report = func(m string) { s.said <- m }
+	opts.Exports = []auditpage.Export{{Name: "jsonl", Type: "application/x-ndjson", Begin: jsonLines}}
+	s.Page = must.Get(auditpage.Listen(t.Context(), opts))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx) }()

@@ -23,12 +23,13 @@ var queries = map[string][]string{
 	"/api/state": {"/api/state"}, "/api/started": {"/api/started"}, "/api/live": {"/api/live"},
 	"/api/rows": {"/api/rows?", "/api/rows?rows=1"}, "/api/waiting": {"/api/waiting?"},
 	"/api/chunks": {"/api/chunks?"}, "/api/counts": {"/api/counts?"},
-	"/api/ticket": {"/api/ticket?format=jsonl", "/api/ticket?format=csv", "/api/ticket?format=har"},
-	"/api/event":  nil, // of each row
-	"/api/find":   {"/api/find?id=0", "/api/find?id=" + trace},
-	"/api/verify": {"/api/verify"},
-	"/export/":    nil, // of each ticket
-	"/":           {"/", "/app.js", "/style.css", "/nothing"}, "/session": nil,
+	"/api/ticket":    {"/api/ticket?format=jsonl", "/api/ticket?format=csv", "/api/ticket?format=har"},
+	"/api/event":     nil, // of each row
+	"/api/find":      {"/api/find?id=0", "/api/find?id=" + trace},
+	"/api/verify":    {"/api/verify"},
+	"/api/approvals": {"/api/approvals"}, "/api/approval": {"/api/approval?id=" + trace}, "/api/decide": nil,
+	"/export/": nil, // of each ticket
+	"/":        {"/", "/app.js", "/style.css", "/nothing"}, "/session": nil,
 }
 
 // routes returns the paths that the page answers, as its sources name them.
@@ -62,7 +63,7 @@ type reader struct {
 // readPage reads the whole page: every route, every row, every file to save.
 func (p *person) readPage(rows []audit.Row) {
 	p.t.Helper()
-	cmd, said := p.command("audit", "serve")
+	cmd, said := p.command("audit", "serve", "--decide")
 	cmd.Stdout = nil
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()

@@ -9,6 +9,9 @@ import (
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
+// decidePath is the path of decisions.
+const decidePath = "/api/decide"
+
 // policy allows the files of this origin, requests to it, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -40,10 +43,10 @@ func (p *Page) guard(next http.Handler) http.Handler {
 			refuse(w, http.StatusForbidden, reason)
 			return
 		}
-		entering := r.Method == http.MethodPost && r.URL.Path == "/session"
-		if r.Method != http.MethodGet && r.Method != http.MethodHead && !entering {
+		acts := r.URL.Path == "/session" || r.URL.Path == decidePath && p.opts.Desk != nil
+		if r.Method != http.MethodGet && r.Method != http.MethodHead && (r.Method != http.MethodPost || !acts) {
 			w.Header().Set("Allow", "GET, HEAD")
-			refuse(w, http.StatusMethodNotAllowed, "this page only reads: "+termsafe.Line(r.Method)+" is not allowed")
+			refuse(w, http.StatusMethodNotAllowed, "this only reads: "+termsafe.Line(r.Method)+" is not allowed")
 			return
 		}
 		defer p.idle.begin()()

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -45,6 +47,8 @@ type Options struct {
 	Explain func(*review.Story)
 	// Exports are the formats in which the rows can be saved, by name.
 	Exports []Export
+	// Desk, if not nil, makes the page one on which a person also decides what waits.
+	Desk Desk
 }
 
 // Page is an open port at which the page is served.
@@ -60,6 +64,7 @@ type Page struct {
 	idle     *idle
 	reports  reports
 	turns    chan struct{} // held while rows are searched
+	streams  atomic.Int32  // open pages
 }
 
 // Listen opens the port. The error has a hint if the address cannot be used.
@@ -107,8 +112,9 @@ func (p *Page) Serve(ctx context.Context) error {
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    quiet(),
 	}
-	watched := make(chan struct{})
-	go func() { defer close(watched); p.watch.run(ctx, p.reports.once) }()
+	var watching sync.WaitGroup
+	watching.Go(func() { p.watch.run(ctx, p.reports.once) })
+	watching.Go(func() { p.followAsked(ctx) })
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(p.listener) }()
 	var err error
@@ -125,7 +131,7 @@ func (p *Page) Serve(ctx context.Context) error {
 	if server.Shutdown(brief) != nil {
 		_ = server.Close()
 	}
-	<-watched
+	watching.Wait()
 	if serveErr := <-ended; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = serveErr
 	}
@@ -140,7 +146,7 @@ func (p *Page) Serve(ctx context.Context) error {
 func (p *Page) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /session", p.exchangeToken)
-	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
+	routes := map[string]func(http.ResponseWriter, *http.Request) error{
 		"GET /api/state":   p.state,
 		"GET /api/rows":    p.rows,
 		"GET /api/chunks":  p.chunks,
@@ -152,7 +158,12 @@ func (p *Page) routes() http.Handler {
 		"GET /api/counts":  p.counts,
 		"GET /api/started": p.started,
 		"GET /api/verify":  p.verify,
-	} {
+	}
+	if p.opts.Desk != nil {
+		routes["GET /api/approvals"], routes["GET /api/approval"] = p.asked, p.question
+		routes["POST /api/decide"] = p.decide
+	}
+	for pattern, handle := range routes {
 		mux.Handle(pattern, p.private(handle))
 	}
 	mux.HandleFunc("GET /export/{ticket}", p.export)

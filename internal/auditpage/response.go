@@ -36,6 +36,8 @@ func (p *Page) respond(w http.ResponseWriter, r *http.Request, handle func(http.
 	switch {
 	case errors.As(err, &bad):
 		status = http.StatusBadRequest
+	case errors.As(err, new(refusal)):
+		status = http.StatusConflict
 	case errors.Is(err, fs.ErrNotExist):
 		err = errors.New("there is no audit log: it begins with the next session")
 	default:

@@ -26,6 +26,8 @@ type now struct {
 	Epoch   int    `json:"epoch"`             // another number when the log is another one
 	Message string `json:"message,omitempty"` // why the log cannot be read, or only in part
 	Hint    string `json:"hint,omitempty"`
+	Waiting int    `json:"waiting,omitempty"` // questions that wait for a decision
+	Asked   uint32 `json:"asked,omitempty"`   // another number when the list of questions is another one
 }
 
 // watch looks at the log for all pages.
@@ -49,6 +51,21 @@ func (w *watch) state() (now, <-chan struct{}) {
 func (w *watch) set(n now) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	n.Waiting, n.Asked = w.now.Waiting, w.now.Asked
+	w.change(n)
+}
+
+// note changes what is known of the questions.
+func (w *watch) note(waiting int, asked uint32) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := w.now
+	n.Waiting, n.Asked = waiting, asked
+	w.change(n)
+}
+
+// change makes n the state. w.mu is held.
+func (w *watch) change(n now) {
 	if w.now != n {
 		w.now = n
 		close(w.next)

@@ -28,7 +28,7 @@ export async function enter() {
   }
 }
 
-async function request(path, query, signal) {
+async function request(path, query, signal, body) {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query || {})) {
     if (value !== "" && value != null) parameters.set(name, value);
@@ -36,7 +36,8 @@ async function request(path, query, signal) {
   let response;
   try {
     response = await fetch(`${path}?${parameters}`, {
-      signal, headers: { "Aileron-Page-Key": sessionStorage.getItem(storage) || "" },
+      signal, method: body ? "POST" : "GET", body: body && JSON.stringify(body),
+      headers: { "Aileron-Page-Key": sessionStorage.getItem(storage) || "", ...(body && { "Content-Type": "application/json" }) },
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
@@ -54,6 +55,9 @@ async function request(path, query, signal) {
 
 // get returns a value.
 export const get = async (path, query, signal) => (await request(path, query, signal)).json();
+
+// post sends a value, and returns one.
+export const post = async (path, body) => (await request(path, {}, null, body)).json();
 
 // lines calls f for each value of a stream.
 export async function lines(path, query, signal, f) {

@@ -6,6 +6,7 @@ import { cells, fill, head } from "./rowview.js";
 import * as detail from "./detail.js";
 import * as chart from "./chart.js";
 import * as panels from "./panels.js";
+import * as approvals from "./approvals.js";
 import { keys, explain } from "./keys.js";
 
 const state = { query: {}, rows: false, view: "events", live: true, now: { newest: 0, oldest: 0, epoch: 0 }, known: 0, stop: null, counts: null };
@@ -20,6 +21,14 @@ function say(text, hint) {
   $("message").replaceChildren(text || "", hint ? h("small", null, hint) : "");
 }
 const fail = (error) => say(error.message, error.hint);
+
+// done shows what was done.
+function done(text) {
+  say("");
+  $("record").hidden = false;
+  $("record").className = "ok";
+  $("record").replaceChildren(h("b", null, text));
+}
 
 const list = new List($("list"), {
   cells, fill, failed: fail,
@@ -187,8 +196,10 @@ function view(name) {
   }
   $("view").setAttribute("aria-labelledby", `tab-${name}`);
   $("events").hidden = name !== "events";
-  $("panel").hidden = name === "events";
+  $("panel").hidden = name === "events" || name === "approvals";
+  $("approvals").hidden = name !== "approvals";
   if (name === "events") list.measure();
+  if (name === "approvals") approvals.list();
   if (name === "sessions") {
     const { agent, session, since, until } = state.query;
     state.asked = new AbortController();
@@ -202,6 +213,7 @@ function view(name) {
 
 function focusPanel() {
   if (state.view === "events") $("list").focus();
+  else if (state.view === "approvals") approvals.focus();
   else ($("panel").querySelector("tbody tr") || $("view")).focus();
 }
 
@@ -265,6 +277,10 @@ async function follow() {
         if (!state.stop || now.epoch !== before.epoch || (before.newest === 0 && now.newest > 0)) search();
         else if (now.message !== before.message) say(now.message, now.hint);
         document.body.classList.remove("away");
+        if (approvals.can() && now.asked !== before.asked) {
+          approvals.announce(now.waiting || 0);
+          if (state.view === "approvals") approvals.list();
+        }
         advance();
       });
     } catch (error) {
@@ -279,7 +295,7 @@ const acts = {
   down: () => list.move(1), up: () => list.move(-1), pageDown: () => list.move(list.visible - 1),
   pageUp: () => list.move(1 - list.visible), first: () => list.select(0), last: () => list.select(list.chunks.total - 1),
   open: () => list.openCurrent(),
-  close: () => { $("record").hidden = true; if (detail.isOpen()) detail.close(); $("list").focus(); },
+  close: () => { $("record").hidden = true; if (state.view === "approvals") return approvals.close(); if (detail.isOpen()) detail.close(); $("list").focus(); },
   find: () => form.elements.id.focus(), host: () => form.elements.host.focus(),
   more: () => { showRest($("rest").hidden); if (!$("rest").hidden) form.elements.agent.focus(); },
   clear: () => filterBy({}), live: () => live(!state.live), refresh: () => count(),
@@ -290,7 +306,8 @@ const acts = {
   exports: () => $("exports").querySelector("button")?.focus(),
   detail: () => { if (detail.isOpen()) $("detail").focus(); },
   help: () => $("help").showModal(), save, verify,
-  view, inEvents: () => state.view === "events",
+  approve: approvals.approve, deny: approvals.deny, revoke: approvals.revoke,
+  view, inEvents: () => state.view === "events", inApprovals: () => state.view === "approvals", decides: approvals.can,
 };
 
 async function begin() {
@@ -298,6 +315,7 @@ async function begin() {
   try {
     await enter();
     const about = await get("/api/state");
+    if (about.decides) approvals.begin(fail, done);
     for (const name of about.decisions) form.elements.decision.append(h("option", null, name));
     for (const name of about.events) form.elements.event.append(h("option", null, name));
     $("exports").append(...about.exports.map((name) =>
@@ -320,7 +338,7 @@ async function begin() {
   $("verify").addEventListener("click", verify);
   $("help-open").addEventListener("click", acts.help);
   for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", () => view(tab.dataset.view));
-  explain($("help").querySelector("dl"));
+  explain($("help").querySelector("dl"), approvals.can());
   chart.keyboard();
   keys(acts);
   follow();

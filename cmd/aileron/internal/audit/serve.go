@@ -20,6 +20,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/report"
 	"github.com/ALRubinger/aileron/internal/review"
+	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
 
@@ -27,6 +28,7 @@ import (
 type serveOptions struct {
 	listen string
 	idle   time.Duration
+	decide bool
 }
 
 func newAuditServeCommand(a *cli.App) *cobra.Command {
@@ -35,11 +37,12 @@ func newAuditServeCommand(a *cli.App) *cobra.Command {
 		Use:   "serve",
 		Short: "Show the log as a page in a browser of this machine",
 		Long: "Serve a page that lists the log's events as they are written, with filters, sessions,\n" +
-			"refusals by reason, the use of credentials, and files to save. It only reads.\n\n" +
+			"refusals by reason, the use of credentials, and files to save. It only reads; with\n" +
+			"--decide it also shows what waits for your approval, and takes your decisions.\n\n" +
 			"The link that is printed can be used once, by one tab, and on this machine only. There is\n" +
 			"no flag to open a browser: other users could read the link in its arguments. The server\n" +
 			"ends with Ctrl-C, and when no page has been open for the time of --idle.",
-		Example: "  aileron audit serve\n  aileron audit serve --listen 127.0.0.1:8080",
+		Example: "  aileron audit serve\n  aileron audit serve --decide",
 		Args:    cli.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.idle <= 0 {
@@ -51,6 +54,7 @@ func newAuditServeCommand(a *cli.App) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&opts.listen, "listen", "127.0.0.1:0", "loopback address and port; port 0 is any that is free")
+	cmd.Flags().BoolVar(&opts.decide, "decide", false, "approve and deny what waits, too: aileron approval list")
 	cmd.Flags().DurationVar(&opts.idle, "idle", 30*time.Minute, "end when no page has been open for this time")
 	return cmd
 }
@@ -61,7 +65,7 @@ func auditServe(ctx context.Context, a *cli.App, opts serveOptions) error {
 	if err != nil {
 		return err
 	}
-	page, err := auditpage.Listen(ctx, auditpage.Options{
+	options := auditpage.Options{
 		Log: filepath.Join(home, "audit.db"), Address: opts.listen, Idle: opts.idle,
 		Report: func(message string) { a.Infof("aileron: %s", message) },
 		Connector: func(name string) (string, error) {
@@ -77,7 +81,11 @@ func auditServe(ctx context.Context, a *cli.App, opts serveOptions) error {
 				return harExport(ctx, a, l, filter, w)
 			}},
 		},
-	})
+	}
+	if opts.decide {
+		options.Desk = session.NewDesk(home, "page", a.OpenLog)
+	}
+	page, err := auditpage.Listen(ctx, options)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,151 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/internal/auditpage"
+	"github.com/ALRubinger/aileron/proxy/approval"
+)
+
+// desk is the questions of one session, with the queue that sessions have.
+type desk struct {
+	*approval.Queue
+	mu       sync.Mutex
+	surfaces []string // of the rows of decisions
+}
+
+func newDesk() *desk {
+	d := &desk{}
+	d.Queue = approval.New(approval.Options{Session: claude, Agent: "claude",
+		Record: func(_ context.Context, e audit.Event, q *approval.Question, fields map[string]any) error {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if surface, ok := fields["surface"]; ok {
+				d.surfaces = append(d.surfaces, fmt.Sprintf("%s %s %s %v", surface, e, q.Operation, fields["for"]))
+			}
+			return nil
+		}})
+	return d
+}
+
+func (d *desk) List(context.Context) ([]approval.Question, error) { return d.Queue.List(), nil }
+
+func (d *desk) Find(_ context.Context, id string) (approval.Question, error) {
+	if q, ok := d.State(id); ok {
+		return q, nil
+	}
+	return approval.Question{}, errors.New("no approval has this id")
+}
+
+func (d *desk) Decide(ctx context.Context, q approval.Question, what approval.Decision) (approval.Question, error) {
+	what.Surface = "page"
+	return d.Queue.Decide(ctx, q.ID, what)
+}
+
+func (d *desk) TakeBack(ctx context.Context, q approval.Question) error {
+	return d.Revoke(ctx, q.ID, "page")
+}
+
+// decided returns the rows of decisions.
+func (d *desk) decided() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return strings.Join(d.surfaces, "\n")
+}
+
+// ask asks about a request of an operation.
+func (d *desk) ask(t *testing.T, operation, path, body string) *approval.Ticket {
+	t.Helper()
+	return must.Get(d.Ask(t.Context(), approval.Request{Subject: approval.Subject{Connector: "github://acme/tracker",
+		Hash: "sha256:" + strings.Repeat("0", 64), Tool: "tracker", Operation: operation, Binding: "bearer/tracker/me"},
+		Version: "1.0.0", Covers: "POST api.tracker.example /v1/{rest...}", Method: "POST", Scheme: "https",
+		Host: "api.tracker.example", Port: 443, Path: path, Body: []byte(body), BodyBytes: int64(len(body)),
+		BodySHA256: approval.Digest([]byte(body)), Inputs: []approval.Value{{Name: "rest", In: "path", Value: path}}}))(t)
+}
+
+// deciding opens a page on which questions are decided.
+func deciding(t *testing.T, d auditpage.Desk) (*browser, *served) {
+	t.Helper()
+	s := serveWith(t, auditpage.Options{Log: writeLog(t), Desk: d})
+	b := newBrowser(t)
+	b.open(s.URL())
+	b.until(tenRows)
+	return b, s
+}
+
+// approvals are decided with the keyboard alone, and each counts for what was chosen.
+func TestApprovalsAreDecidedByKeyboard(t *testing.T) {
+	d := newDesk()
+	b, _ := deciding(t, d)
+	if hidden := eval[bool](b, `document.querySelector("#asking").hidden`); !hidden {
+		t.Error("the page announces a request although none waits")
+	}
+	ticket := d.ask(t, "issues.create", "/v1/issues", `{"title": "one"}`)
+	b.until(`document.querySelector("#asking").innerText.includes("1 request waits for your approval")`)
+	b.until(`document.title === "(1) aileron audit"`)
+	b.press("5")
+	b.until(`document.activeElement.closest("#asks tr")`)
+	b.press("\r")
+	b.until(`document.querySelector("#question").innerText.includes("bearer/tracker/me")`)
+	shown := b.text("#question")
+	for _, want := range []string{"what the agent asks for:", "POST /v1/issues", `{"title": "one"}`, "covers:",
+		"POST api.tracker.example /v1/{rest...}", "github://acme/tracker 1.0.0", "host:", ticket.ID()} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("the page does not show %q in %q", want, shown)
+		}
+	}
+	b.shoot("approval")
+	b.press("a")
+	b.until(`document.querySelector("#decide").open && document.activeElement.value === "once"`)
+	b.press("\x1b")
+	b.until(`!document.querySelector("#decide").open`)
+	if got := ticket.Wait(t.Context(), time.Time{}); got != approval.Pending {
+		t.Errorf("a dialog that was closed decides: %s", got)
+	}
+	b.press("a")
+	b.until(`document.querySelector("#decide").open`)
+	b.shoot("approve")
+	b.write("\r")
+	b.until(`document.querySelector("#record").innerText.includes("approved") && document.querySelector("#asking").hidden`)
+	if got := ticket.Wait(t.Context(), time.Time{}); got != approval.Approved || !ticket.Use() {
+		t.Errorf("the request is %s", got)
+	}
+	denied := d.ask(t, "issues.delete", "/v1/issues/1", "")
+	b.press("\x1b")
+	b.until(`[...document.querySelectorAll("#asks tr.pending")].some((r) => r.innerText.includes("issues.delete"))`)
+	b.until(`document.activeElement.closest("#asks tr")`)
+	b.press("jjjj\r")
+	b.until(`document.querySelector("#question").innerText.includes("issues.delete")`)
+	b.press("n")
+	b.until(`document.querySelector("#decide").open`)
+	b.press(kb.ArrowDown)
+	b.until(`document.querySelector("#decide [value=session]").checked`)
+	b.write("\r")
+	b.until(`document.querySelector("#record").innerText.includes("denied")`)
+	if got := denied.Wait(t.Context(), time.Time{}); got != approval.Denied || len(d.Rules()) != 1 {
+		t.Errorf("the other request is %s, with %d rules", got, len(d.Rules()))
+	}
+	b.until(`document.querySelector("#acts").innerText.includes("Take back")`)
+	b.press("b")
+	b.until(`document.querySelector("#decide").open`)
+	b.write("\r")
+	b.until(`document.querySelector("#record").innerText.includes("revoked")`)
+	if len(d.Rules()) != 0 {
+		t.Errorf("a decision that was taken back is in force: %+v", d.Rules())
+	}
+	want := "page approval.approved issues.create once\npage approval.denied issues.delete session\n" +
+		"page approval.denied issues.delete <nil>"
+	if got := d.decided(); got != want {
+		t.Errorf("the rows are\n%s\nwant\n%s", got, want)
+	}
+}
