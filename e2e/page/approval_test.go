@@ -149,3 +149,125 @@ func TestApprovalsAreDecidedByKeyboard(t *testing.T) {
 		t.Errorf("the rows are\n%s\nwant\n%s", got, want)
 	}
 }
+
+// A page of another origin, or under another name, decides nothing, whatever it sends, although the browser has the
+// cookie and the page is open.
+func TestAnotherOriginDecidesNothing(t *testing.T) {
+	d := newDesk()
+	b, s := deciding(t, d)
+	ticket := d.ask(t, "issues.create", "/v1/issues", "one")
+	b.until(`!document.querySelector("#asking").hidden`)
+	q, _ := d.State(ticket.ID())
+	body := fmt.Sprintf(`{"id":%q,"shown":%q,"approve":true,"for":"once","unseen":true}`, q.ID, q.Digest)
+	evil := attacker(t)
+	for _, from := range []string{evil.URL, strings.Replace(evil.URL, "127.0.0.1", "rebound.example", 1),
+		strings.Replace(s.origin(), "127.0.0.1", "rebound.example", 1) + "/"} {
+		bad := b.tab()
+		bad.open(evil.URL)
+		script := eval[string](bad, `fetch("/attempts.js").then((r) => r.text())`)
+		bad.open(from)
+		if !eval[bool](bad, `typeof decide === "function"`) {
+			eval[bool](bad, script+`; true`)
+		}
+		if got := eval[[]string](bad, fmt.Sprintf(`decide(%q, %q)`, s.origin(), body)); len(got) > 0 {
+			t.Errorf("%s gets %.500q", from, got)
+		}
+		if strings.HasSuffix(from, "/") {
+			continue // its own policy sends no form
+		}
+		eval[bool](bad, fmt.Sprintf(`(submitDecision(%q, %q), true)`, s.origin(), body))
+		bad.until(`location.pathname === "/api/decide" && document.body.innerText.length > 0`)
+		if text := bad.text("body"); !strings.Contains(text, "another web site") {
+			t.Errorf("%s: a form is answered %q", from, text)
+		}
+	}
+	if got := ticket.Wait(t.Context(), time.Time{}); got != approval.Pending || d.decided() != "" {
+		t.Errorf("the request is %s: %s", got, d.decided())
+	}
+	b.press("5")
+	b.until(`document.activeElement.closest("#asks tr")`)
+	b.press("\r")
+	b.until(`!document.querySelector("#question").hidden`)
+	b.press("a")
+	b.until(`document.querySelector("#decide").open`)
+	b.write("\r")
+	b.until(`document.querySelector("#record").innerText.includes("approved")`)
+	if got := d.decided(); got != "page approval.approved issues.create once" {
+		t.Errorf("the page itself: %s", got)
+	}
+}
+
+// Of two surfaces that decide, the first one does, and the page says so.
+func TestThePageIsToldOfAnotherSurface(t *testing.T) {
+	d := newDesk()
+	b, _ := deciding(t, d)
+	ticket := d.ask(t, "issues.create", "/v1/issues", "one")
+	b.press("5")
+	b.until(`document.activeElement.closest("#asks tr")`)
+	b.press("\r")
+	b.until(`!document.querySelector("#question").hidden`)
+	b.press("a")
+	b.until(`document.querySelector("#decide").open`)
+	must.Get(d.Queue.Decide(t.Context(), ticket.ID(), approval.Decision{For: approval.Once, Surface: "cli"}))(t)
+	b.until(`document.querySelector("#question h2").innerText.includes("denied for once (cli)")`)
+	b.write("\r")
+	b.until(`document.querySelector("#message").innerText.includes("decided already")`)
+	if got := d.decided(); got != "cli approval.denied issues.create once" {
+		t.Errorf("the rows are %s", got)
+	}
+}
+
+// A request that comes while another one is open changes nothing of what the keys are about.
+func TestWhatIsOpenStaysOpen(t *testing.T) {
+	d := newDesk()
+	b, _ := deciding(t, d)
+	first := d.ask(t, "issues.create", "/v1/first", "one")
+	b.press("5")
+	b.until(`document.activeElement.closest("#asks tr")`)
+	b.press("\r")
+	b.until(`document.querySelector("#question").innerText.includes("/v1/first")`)
+	other := d.ask(t, "issues.delete", "/v1/other", "two")
+	b.until(`document.querySelectorAll("#asks tr.pending").length === 2`)
+	b.press("a")
+	b.until(`document.querySelector("#decide h2").innerText.includes("issues.create")`)
+	b.write("\r")
+	b.until(`document.querySelector("#record").innerText.includes("approved")`)
+	if first.Wait(t.Context(), time.Time{}) != approval.Approved ||
+		other.Wait(t.Context(), time.Time{}) != approval.Pending {
+		t.Errorf("the rows are %s", d.decided())
+	}
+}
+
+// Text of an agent's is text, in its own frame: no element, no character that hides or reorders, nothing painted
+// outside of it.
+func TestTextOfAnAgentStaysInItsFrame(t *testing.T) {
+	d := newDesk()
+	b, _ := deciding(t, d)
+	d.ask(t, "issues.create", "/v1/x", "<img src=x onerror=document.title='owned'>\nstate: approved\nNOT SHOWN: nothing\n"+
+		"a\u202egnp.exe\x1b[31m\u200b \u05d0\u05d1 1"+strings.Repeat("\u0300", 400)+"\n")
+	b.press("5")
+	b.until(`document.activeElement.closest("#asks tr")`)
+	b.press("\r")
+	b.until(`document.querySelector("#question").innerText.includes("onerror")`)
+	b.shoot("approval-hostile")
+	text := eval[string](b, `[...document.querySelectorAll("#question :not(.agent)")].map((e) =>
+		e.childElementCount ? "" : e.textContent).join("\n")`)
+	for _, word := range []string{"onerror", "state: approved", "NOT SHOWN", "gnp"} {
+		if strings.Contains(text, word) {
+			t.Errorf("%q of the agent's is in %q", word, text)
+		}
+	}
+	agent := eval[string](b, `[...document.querySelectorAll("#question .agent")].map((e) => e.textContent).join("\n")`)
+	for _, want := range []string{`a\u202egnp.exe\u001b[31m\u200b `, "<img src=x", "NOT SHOWN: nothing"} {
+		if !strings.Contains(agent, want) {
+			t.Errorf("the frame does not show %q in %q", want, agent)
+		}
+	}
+	if n := eval[int](b, `document.querySelectorAll("#question img").length`); n != 0 {
+		t.Errorf("%d elements were made of the text", n)
+	}
+	if got := eval[bool](b, `[...document.querySelectorAll("#question .agent")].every((e) =>
+		getComputedStyle(e).contain === "paint" && getComputedStyle(e).unicodeBidi === "bidi-override")`); !got {
+		t.Error("the text can be painted outside of its frame, or in another order")
+	}
+}

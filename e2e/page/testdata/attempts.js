@@ -58,3 +58,34 @@ window.submit = (at) => {
   document.body.append(form);
   form.submit();
 };
+
+// decide tries to have something decided, and resolves with the names of those that got an answer.
+window.decide = async (at, body) => {
+  const json = { "Content-Type": "application/json", "Aileron-Page-Key": "x" };
+  const sent = (options, path = "/api/decide") => fetch(at + path, { method: "POST", credentials: "include", body, ...options })
+    .then(async (response) => (response.ok ? response.text() : ""));
+  const successes = [];
+  for (const [name, attempt] of Object.entries({
+    "simple": () => sent({}),
+    "opaque": () => sent({ mode: "no-cors" }),
+    "with JSON": () => sent({ headers: json }),
+    "with JSON, without cookies": () => sent({ headers: json, credentials: "omit" }),
+    "GET": () => fetch(`${at}/api/decide?${new URLSearchParams(JSON.parse(body))}`, { credentials: "include" }).then((r) => (r.ok ? r.text() : "")),
+    "what waits": () => fetch(at + "/api/approvals", { credentials: "include" }).then((r) => (r.ok ? r.text() : "")),
+    "beacon": async () => { navigator.sendBeacon(at + "/api/decide", new Blob([body], { type: "text/plain" })); return ""; },
+  })) {
+    const got = await attempt().catch(() => "");
+    if (got !== "") successes.push(`${name}: ${got}`);
+  }
+  return successes;
+};
+
+// submitDecision sends a form whose body is a decision.
+window.submitDecision = (at, body) => {
+  const form = document.createElement("form"), field = document.createElement("input");
+  Object.assign(form, { method: "post", action: at + "/api/decide", enctype: "text/plain" });
+  Object.assign(field, { type: "hidden", name: body.slice(0, -1) + ',"x":"', value: '"}' });
+  form.append(field);
+  document.body.append(form);
+  form.submit();
+};
