@@ -155,8 +155,9 @@ func hasNoBody(method string) bool {
 // Named makes d the decision about a call that names op: where the body decides which of several operations a request
 // is, it must be that one.
 func (d *Decision) Named(index *spec.Index, op *spec.Operation) {
-	if d.Verdict == Allow && slices.Contains(d.Match.Others, op) {
+	if i := slices.Index(d.Match.Others, op); d.Verdict == Allow && i >= 0 {
 		if m, no := index.MatchOperation(op, d.Target); no == nil {
+			m.Prior = append([]*spec.Operation{d.Match.Operation}, d.Match.Others[:i]...)
 			d.Match = m
 		}
 	}

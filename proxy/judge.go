@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,37 +38,57 @@ func (x *Exchange) judgeBody() *Denial {
 	if d != nil {
 		return d
 	}
-	x.sent = upstream.NewBody(&wholeBody{bytes.NewReader(body), x.judged})
-	x.request.ContentLength = int64(len(body))
+	if x.sent != nil { // a GET has none, and is judged by its query
+		x.sent = upstream.NewBody(&wholeBody{bytes.NewReader(body), x.judged})
+		x.request.ContentLength = int64(len(body))
+	}
 	return x.become(m)
 }
 
-// matchBody returns the first operation of the match that allows the body. One that judges none allows every body.
+// matchBody returns the operation of the match that allows the body. One that judges none allows every body.
 func (x *Exchange) matchBody(body []byte) (spec.Match, *Denial) {
 	op := x.match.Operation
-	content, err := judge.Read(op, x.request.Header, body)
-	if err == nil {
-		x.content = content
-		for name, value := range content.Fields() {
-			x.SetField(name, value)
-		}
-		if content.AllowedBy(op) {
-			return x.match, nil
-		}
-	}
-	granted := op.BodyGrants()
-	for _, other := range x.match.Others {
-		if m, no := x.grants.Index.MatchOperation(other, x.target); no == nil {
-			if !other.JudgesBody() || err == nil && content.AllowedBy(other) {
-				return m, nil
-			}
-			granted = append(granted, other.BodyGrants()...)
-		}
-	}
+	content, err := judge.Read(op, x.request.Header, x.target.Query, body)
 	if err != nil {
-		return spec.Match{}, ReasonUndecidable.Deny("the body cannot be judged, as %s %s needs: %v", op.Tool, op.Name, err)
+		return x.matchUndecidable(err)
 	}
-	return spec.Match{}, denyContent(op, content, granted)
+	x.content = content
+	for name, value := range content.Fields() {
+		x.SetField(name, value)
+	}
+	var granted []string
+	ops, matches := slices.Clone(x.match.Prior), map[*spec.Operation]spec.Match{op: x.match}
+	for _, other := range append([]*spec.Operation{op}, x.match.Others...) {
+		m, no := x.grants.Index.MatchOperation(other, x.target)
+		if no != nil {
+			continue
+		}
+		if other != op {
+			matches[other] = m
+		}
+		ops, granted = append(ops, other), append(granted, other.BodyGrants()...)
+	}
+	chosen, err := judge.Choose(content, ops)
+	if err != nil {
+		return spec.Match{}, denyContent(op, err, granted)
+	}
+	if m, ok := matches[chosen]; ok {
+		return m, nil
+	}
+	return spec.Match{}, ReasonContent.Deny("%s is one of %s %s, which takes precedence over %s: call that",
+		content.Parts()[0], chosen.Tool, chosen.Name, op.Name)
+}
+
+// matchUndecidable returns the match for a body that cannot be judged, for the reason given: that of an operation that
+// judges none.
+func (x *Exchange) matchUndecidable(err error) (spec.Match, *Denial) {
+	for _, other := range x.match.Others {
+		if m, no := x.grants.Index.MatchOperation(other, x.target); no == nil && !other.JudgesBody() {
+			return m, nil
+		}
+	}
+	op := x.match.Operation
+	return spec.Match{}, ReasonUndecidable.Deny("the body cannot be judged, as %s %s needs: %v", op.Tool, op.Name, err)
 }
 
 // Bounds of the denial of a body: the entries of granted, and of those in the message.
@@ -76,10 +97,18 @@ const (
 	maxBodyListed = 5
 )
 
-// denyContent returns the denial of what a body asks for.
-func denyContent(op *spec.Operation, content judge.Content, granted []string) *Denial {
-	d := ReasonContent.Deny("%s is not allowed by %s %s", content, op.Tool, op.Name)
-	d.Requested, d.Granted = content.Requested(), granted[:min(len(granted), maxBodyGrants)]
+// denyContent returns the denial of what a body asks for, for a [judge.NotAllowed].
+func denyContent(op *spec.Operation, err error, granted []string) *Denial {
+	var no *judge.NotAllowed
+	if !errors.As(err, &no) {
+		return ReasonContent.Deny("%v", err)
+	}
+	d := ReasonContent.Deny("%s is not allowed by %s %s", no.Part, op.Tool, op.Name)
+	d.Requested, d.Granted = no.Part.Requested(), granted[:min(len(granted), maxBodyGrants)]
+	if no.Why != "" {
+		d.Message = no.Error()
+		return d
+	}
 	if len(granted) > 0 {
 		d.Message += "; allowed are " + strings.Join(granted[:min(len(granted), maxBodyListed)], ", ")
 	}

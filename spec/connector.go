@@ -32,6 +32,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ALRubinger/aileron/spec/content"
 )
 
 // Connector is a connector whose files are valid and agree.
@@ -96,9 +98,10 @@ type Operation struct {
 	QueryDeclaredOnly bool   // the query has no names but those of the inputs in it
 	Upgrade           string // "" or "websocket"
 	Ranges            bool
-	Packed            bool           // a credentialed response may be an archive or compressed data
-	Headers           []FieldPattern // accepted in addition to the registered fields; the connector's first
-	MCP               *MCP           // nil: the body is not judged as a message of MCP
+	Packed            bool             // a credentialed response may be an archive or compressed data
+	Headers           []FieldPattern   // accepted in addition to the registered fields; the connector's first
+	MCP               *content.MCP     // nil: the body is not judged as a message of MCP
+	GraphQL           *content.GraphQL // nil: the request is not judged as one of GraphQL
 }
 
 // String returns "fqn tool operation", for people.

@@ -7,14 +7,17 @@ import (
 
 // JudgesBody reports whether the operation decides by a request's body, too: the proxy reads it before it sends
 // anything.
-func (o *Operation) JudgesBody() bool { return o.MCP != nil }
+func (o *Operation) JudgesBody() bool { return o.MCP != nil || o.GraphQL != nil }
 
 // BodyGrants returns what the operation allows a body to ask for, in the words of a denial.
 func (o *Operation) BodyGrants() []string {
-	if o.MCP == nil {
-		return nil
+	switch {
+	case o.MCP != nil:
+		return o.MCP.Grants()
+	case o.GraphQL != nil:
+		return o.GraphQL.Grants()
 	}
-	return o.MCP.Grants()
+	return nil
 }
 
 // BodyGrants returns what a body of the request may ask for, in the words of a denial; nil: bodies are not judged.
@@ -27,10 +30,10 @@ func (m Match) BodyGrants() []string {
 }
 
 // checkJudged checks what an operation that judges bodies, by the key, needs beside it. No server must find in the
-// query what the body has to say.
-func (op *Operation) checkJudged(n node, key string) {
-	if op.Method != "POST" {
-		n.diags.add(n.at(key), "it needs the method POST")
+// query what the body has to say. Its method is one of those given.
+func (op *Operation) checkJudged(n node, key string, methods ...string) {
+	if !slices.Contains(methods, op.Method) {
+		n.diags.add(n.at(key), "it needs the method %s", strings.Join(methods, " or "))
 	}
 	if op.Path.IsZero() {
 		n.diags.add(n.at(key), "it needs a path")
@@ -66,7 +69,7 @@ func (c *Connector) checkAllJudge(top node) {
 	}
 	for ti, t := range c.Tools {
 		for oi, op := range t.Operations {
-			if op.JudgesBody() || !op.acceptsMethod("POST") {
+			if op.JudgesBody() {
 				continue
 			}
 			if by := op.evades(judged); by != nil {
@@ -86,13 +89,19 @@ func (op *Operation) evades(judged map[HostPattern][]*Operation) *Operation {
 		}
 		for _, pattern := range patterns {
 			for _, by := range judged[pattern] {
-				if by.Path.resembles(op.Path) && by.overlaps(h) {
+				if by.reads(op) && by.Path.resembles(op.Path) && by.overlaps(h) {
 					return by
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// reads reports whether a server may find in some request of other what the operation judges: a document of GraphQL may
+// stand in the query of a GET.
+func (op *Operation) reads(other *Operation) bool {
+	return other.acceptsMethod("POST") || op.GraphQL != nil && other.acceptsMethod("GET")
 }
 
 // overlaps reports whether the operation and the pattern have a host in common.

@@ -27,6 +27,9 @@ type Match struct {
 	// Others are the operations that the request may be instead, in their order, if its body is none of Operation's:
 	// see [Operation.JudgesBody]. Whether they match, [Index.MatchOperation] decides.
 	Others []*Operation
+	// Prior are the operations that the request is instead, if its body is one of theirs: those before an Operation that
+	// a call names.
+	Prior []*Operation
 }
 
 // Param returns the escaped value of a template variable.

@@ -121,7 +121,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op := &Operation{Connector: c, Approval: "none"}
 	n, ok := tool.diags.open(v, path, "name", "summary", "description", "method", "path", "hosts", "idempotency",
 		"response_timeout", "approval", "credential", "inputs", "audit", "query", "upgrade", "ranges", "packed",
-		"wildcard_credential", "headers", "escaped_slash", "mcp")
+		"wildcard_credential", "headers", "escaped_slash", "mcp", "graphql")
 	if !ok {
 		return op
 	}
@@ -151,6 +151,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 		n.diags.add(n.at("query"), "it is \"any\", and an input declares its values: they need \"declared\"")
 	}
 	op.readMCP(n)
+	op.readGraphQL(n)
 	op.readAudit(n)
 	op.readCredential(n)
 	op.readHeaders(n)

@@ -65,7 +65,8 @@ type operationJSON struct {
 	EscapedSlash []string `json:"escaped_slash,omitempty"`
 
 	// MCP is which tools of a server of MCP it allows; null: it is none.
-	MCP *mcpJSON `json:"mcp,omitempty"`
+	MCP     *mcpJSON     `json:"mcp,omitempty"`
+	GraphQL *graphQLJSON `json:"graphql,omitempty"`
 
 	// Values are what inputs are limited to, by their names.
 	Values map[string][]string `json:"values,omitempty"`
@@ -75,6 +76,13 @@ type operationJSON struct {
 type mcpJSON struct {
 	Tools   []string `json:"tools"`
 	Methods []string `json:"methods"`
+}
+
+// graphQLJSON is what an operation allows of an endpoint of GraphQL.
+type graphQLJSON struct {
+	Type   string   `json:"type"`
+	Fields []string `json:"fields"`
+	Hashes []string `json:"hashes"`
 }
 
 // DescribeSigned is [DescribeConnector] with who published the connector.
@@ -124,6 +132,9 @@ func DescribeOperation(op *spec.Operation) operationJSON {
 	}
 	if m := op.MCP; m != nil {
 		j.MCP = &mcpJSON{append([]string{}, m.Tools...), append([]string{}, m.Methods...)}
+	}
+	if g := op.GraphQL; g != nil {
+		j.GraphQL = &graphQLJSON{g.Type, append([]string{}, g.Fields...), append([]string{}, g.Hashes...)}
 	}
 	if in := op.Injection; in != nil {
 		j.Credential = &CredentialJSON{Kind: string(in.Kind), Scope: in.Scope, In: in.In, Name: in.Name, Format: in.Format,
@@ -255,8 +266,11 @@ func Traits(op *spec.Operation) string {
 	}
 	if m := op.MCP; m != nil {
 		list = append(list, few("tools of MCP: ", m.Tools), few("methods of MCP: ", m.Methods))
-		list = slices.DeleteFunc(list, func(s string) bool { return s == "" })
 	}
+	if g := op.GraphQL; g != nil {
+		list = append(list, few(g.Type+" of GraphQL: ", g.Fields), few("stored documents of GraphQL: ", g.Hashes))
+	}
+	list = slices.DeleteFunc(list, func(s string) bool { return s == "" })
 	if in := op.Injection; in != nil && in.Username != "" {
 		list = append(list, fmt.Sprintf("%s in %s %s, with the user name %s", in.Kind, in.In, in.Name, in.Username))
 	} else if in != nil {

@@ -37,6 +37,10 @@ func printLimits(out io.Writer, c *spec.Connector) {
 				inputs = append(slices.Clip(inputs), spec.Input{Name: "a tool of " + op.Name, Values: m.Tools},
 					spec.Input{Name: "a method of " + op.Name, Values: m.Methods})
 			}
+			if g := op.GraphQL; g != nil {
+				inputs = append(slices.Clip(inputs), spec.Input{Name: "a field of " + op.Name, Values: g.Fields},
+					spec.Input{Name: "a stored document of " + op.Name, Values: g.Hashes})
+			}
 			for _, in := range inputs {
 				text := in.Name + " is one of " + strings.Join(in.Values, ", ")
 				if len(in.Values) <= fewValues || slices.Contains(printed, text) {

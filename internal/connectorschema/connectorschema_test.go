@@ -94,7 +94,10 @@ const whole = `{"schema_version": "aileron.connector.v1",
     {"name": "n", "source": "response.body.a.0"}]},
   {"name": "m", "method": "POST", "path": "/mcp", "hosts": ["t.example"],
    "mcp": {"tools": ["search_*", "get"], "methods": ["prompts/get"]}},
-  {"name": "c", "method": "*", "path": "/", "hosts": ["t.example"], "credential": "api_key"}]}]}`
+  {"name": "c", "method": "*", "path": "/", "hosts": ["t.example"], "credential": "api_key"},
+  {"name": "g", "method": "POST", "path": "/graphql", "hosts": ["t.example"],
+   "graphql": {"type": "query", "fields": ["*", "_x*", "__type", "get"],
+    "hashes": ["0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a"]}}]}]}`
 
 const wholeManifest = `{"connector": {"name": "hub://a/b", "version": "1.0.0", "provenance_hash": ""},
  "capabilities": {"network": {"hosts": ["t.example:443"]}, "credential": {"kind": "basic", "scope": "s"},
@@ -164,6 +167,8 @@ var inexpressible = []string{
 	`tools[0].operations[2].credential = "bearer"`,
 	`tools[0].operations[1].method`, // which mcp needs
 	`tools[0].operations[1].path`,
+	`tools[0].operations[3].method`, // which graphql needs
+	`tools[0].operations[3].path`,
 	`tools[0].operations[0].wildcard_credential`, // what a host with *. needs
 	`tools[0].operations[0].path`,                // without the variables that others name
 	`tools[0].operations[0].inputs[0].name`,      // an input of the path that is no variable of it

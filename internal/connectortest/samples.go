@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/content"
 )
 
 // arguments returns those that were given, or a sample of every input.
@@ -85,7 +86,7 @@ func (t *trial) onlyForClients() bool {
 	for _, h := range t.op.Hosts {
 		wild = wild && h.Wildcard
 	}
-	return wild || t.op.MCP != nil || t.op.Method == "" || t.op.Method == "*" || t.op.Path.IsZero()
+	return wild || t.op.MCP != nil || t.op.GraphQL != nil || t.op.Method == "" || t.op.Method == "*" || t.op.Path.IsZero()
 }
 
 // clientRequest returns a request of an operation that HTTP clients make.
@@ -113,8 +114,18 @@ func (t *trial) clientRequest() spec.Call {
 	return spec.Call{Target: target, Body: t.message()}
 }
 
-// message returns the body of an operation of MCP: a call of its first tool, or its first method. Others have none.
+// isJudgedPost reports whether a sample of the body that the operation judges can be made.
+func (t *trial) isJudgedPost() bool { return t.op.JudgesBody() && t.op.Method == "POST" }
+
+// message returns the body of an operation that judges bodies: a call of its first tool or its first method, of MCP, or
+// its first field or stored document, of GraphQL. Others have none.
 func (t *trial) message() []byte {
+	if g := t.op.GraphQL; g != nil && t.isJudgedPost() {
+		if len(g.Fields) == 0 {
+			return []byte(`{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"` + g.Hashes[0] + `"}}}`)
+		}
+		return []byte(`{"query":"` + g.Type + `{` + strings.Replace(g.Fields[0], "*", "sample", 1) + `}"}`)
+	}
 	m := t.op.MCP
 	switch {
 	case m == nil:
@@ -123,7 +134,7 @@ func (t *trial) message() []byte {
 		return []byte(`{"jsonrpc":"2.0","id":1,"method":"` + m.Methods[0] + `"}`)
 	}
 	tool := strings.Replace(m.Tools[0], "*", "sample", 1)
-	return []byte(`{"jsonrpc":"2.0","id":1,"method":"` + spec.CallTool + `","params":{"name":"` + tool + `"}}`)
+	return []byte(`{"jsonrpc":"2.0","id":1,"method":"` + content.CallTool + `","params":{"name":"` + tool + `"}}`)
 }
 
 // hostOf returns a host that the pattern covers.

@@ -1,18 +1,20 @@
 // Package judge reads what a request's body asks for, for operations that decide by it:
 //
-//	content, err := judge.Read(op, request.Header, body)
+//	content, err := judge.Read(op, request.Header, query, body)
 //	if err != nil {
 //		return err // it cannot be decided, so it is denied
 //	}
-//	if !content.AllowedBy(op) {
-//		return fmt.Errorf("%s is not allowed", content)
+//	chosen, err := judge.Choose(content, []*spec.Operation{op, other})
+//	if err != nil {
+//		return err // it is not allowed
 //	}
 //
 // It does not know the server's parser: what two parsers might read differently is an [Undecidable], and never
 // repaired. It changes nothing, and waits for nothing: the caller bounds the body by [MaxBody], and sends the bytes
 // that it had judged.
 //
-// mcp.go reads messages of the Model Context Protocol, and json.go the keys of an object.
+// choose.go finds the operation of a content. mcp.go reads messages of the Model Context Protocol, graphql.go requests
+// of GraphQL with the documents in them (document.go, source.go), and json.go the keys of an object.
 package judge
 
 import (
@@ -28,16 +30,24 @@ const MaxBody = 256 << 10
 
 // Content is what a body asks for.
 type Content interface {
-	// AllowedBy reports whether an operation allows all of it. One that judges bodies of another kind does not.
-	AllowedBy(op *spec.Operation) bool
+	// Parts are all that it asks for, at least one.
+	Parts() []Part
 	// Fields are those of the exchange's audit rows.
 	Fields() map[string]any
-	// Requested is the content in the words of [spec.Operation.BodyGrants].
-	Requested() string
 	// String is the content for people, in one line of plain characters.
 	String() string
 	// Repeated returns the body without what differs when a client sends the same again. body is what was read.
 	Repeated(body []byte) []byte
+}
+
+// Part is one thing that a body asks for, such as the call of a tool.
+type Part interface {
+	// AllowedBy reports whether an operation allows it. One that judges bodies of another kind does not.
+	AllowedBy(op *spec.Operation) bool
+	// Requested is the part in the words of [spec.Operation.BodyGrants].
+	Requested() string
+	// String is the part for people, in one line of plain characters.
+	String() string
 }
 
 // Undecidable is the error for a body of which it cannot be said what a server would make of it. It has no value of the
@@ -48,16 +58,26 @@ func (e *Undecidable) Error() string { return e.why }
 
 func undecidable(format string, args ...any) error { return &Undecidable{fmt.Sprintf(format, args...)} }
 
-// Read reads the body of a request that may be op, which judges bodies. Its error is an [Undecidable].
-func Read(op *spec.Operation, header http.Header, body []byte) (Content, error) {
+// Read reads a request that may be op, which judges bodies. query is that of its URL, as it is sent: a GET has all
+// there that others have in their body. Its error is an [Undecidable].
+func Read(op *spec.Operation, header http.Header, query string, body []byte) (Content, error) {
+	if err := checkFields(header); err != nil {
+		return nil, err
+	}
+	if op.GraphQL != nil && op.Method == http.MethodGet {
+		return readGraphQLQuery(query)
+	}
 	if err := checkType(header); err != nil {
 		return nil, err
+	}
+	if op.GraphQL != nil {
+		return readGraphQL(body)
 	}
 	return readMCP(header, body)
 }
 
-// checkType checks that a body is JSON in UTF-8, as it is, and that the fields by which it is judged are sent.
-func checkType(header http.Header) error {
+// checkFields checks that a server takes the request for the one that is judged, by the fields that are.
+func checkFields(header http.Header) error {
 	for _, named := range header["Connection"] {
 		for name := range strings.SplitSeq(named, ",") {
 			if name = lower(strings.TrimSpace(name)); strings.HasPrefix(name, "content-") || strings.HasPrefix(name, "mcp-") {
@@ -70,6 +90,11 @@ func checkType(header http.Header) error {
 			return undecidable("a server may take the field %q for another one, or the request for another", name)
 		}
 	}
+	return nil
+}
+
+// checkType checks that a body is JSON in UTF-8, as it is.
+func checkType(header http.Header) error {
 	if len(header["Content-Encoding"]) > 0 {
 		return undecidable("it has a Content-Encoding")
 	}

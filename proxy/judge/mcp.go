@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/content"
 )
 
 // message is a message of the Model Context Protocol, in JSON-RPC 2.0.
@@ -74,22 +75,22 @@ func isID(raw []byte) bool {
 }
 
 // isMethod reports whether s can be the name of a method.
-func isMethod(s string) bool { return spec.IsMCPTool(s) }
+func isMethod(s string) bool { return content.IsMCPTool(s) }
 
 // toolOf returns the tool that the params of a method name. Params must be an object.
 func toolOf(method string, params []byte) (string, error) {
-	if params == nil && method != spec.CallTool {
+	if params == nil && method != content.CallTool {
 		return "", nil
 	}
 	if params == nil {
 		return "", undecidable("it has no params, which name the tool")
 	}
 	o, err := readObject(params, "params", paramKeys...)
-	if err != nil || method != spec.CallTool {
+	if err != nil || method != content.CallTool {
 		return "", err
 	}
 	tool, ok := text(o.get("name"))
-	if !ok || !spec.IsMCPTool(tool) {
+	if !ok || !content.IsMCPTool(tool) {
 		return "", undecidable("params.name is no name of a tool: letters, digits, _ - . / and :, at most 128")
 	}
 	return tool, nil
@@ -104,7 +105,7 @@ func checkRepeated(header http.Header, m message) error {
 	switch {
 	case !repeats(methodField, m.method):
 		return undecidable("the field %s is not the method of the message", methodField)
-	case m.method == spec.CallTool && !repeats(nameField, m.tool):
+	case m.method == content.CallTool && !repeats(nameField, m.tool):
 		return undecidable("the field %s is not the tool of the message", nameField)
 	}
 	return nil
@@ -138,14 +139,17 @@ func (m message) Repeated(body []byte) []byte {
 	return append(rest, body[from:]...)
 }
 
-// AllowedBy implements [Content].
+// Parts implements [Content].
+func (m message) Parts() []Part { return []Part{m} }
+
+// AllowedBy implements [Part].
 func (m message) AllowedBy(op *spec.Operation) bool {
 	switch {
 	case op.MCP == nil:
 		return false
 	case m.method == "":
 		return true // it answers a request of the server, and begins nothing
-	case m.method == spec.CallTool:
+	case m.method == content.CallTool:
 		return op.MCP.AllowsTool(m.tool)
 	}
 	return op.MCP.AllowsMethod(m.method)
@@ -156,23 +160,23 @@ func (m message) Fields() map[string]any {
 	switch m.method {
 	case "":
 		return map[string]any{"mcp_method": responseMethod}
-	case spec.CallTool:
+	case content.CallTool:
 		return map[string]any{"mcp_method": m.method, "mcp_tool": m.tool}
 	}
 	return map[string]any{"mcp_method": m.method}
 }
 
-// Requested implements [Content].
+// Requested implements [Part].
 func (m message) Requested() string {
-	if m.method == spec.CallTool {
+	if m.method == content.CallTool {
 		return "tool:" + m.tool
 	}
 	return "method:" + m.method
 }
 
-// String implements [Content].
+// String implements [Part].
 func (m message) String() string {
-	if m.method == spec.CallTool {
+	if m.method == content.CallTool {
 		return "the tool " + strconv.Quote(m.tool)
 	}
 	return "the method " + strconv.Quote(m.method) + " of MCP"

@@ -10,10 +10,21 @@ import (
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/judge"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/content"
 )
 
 var searches = &spec.Operation{Tool: "t", Name: "mcp",
-	MCP: &spec.MCP{Tools: []string{"search_*", "get.me"}, Methods: []string{"prompts/get"}}}
+	MCP: &content.MCP{Tools: []string{"search_*", "get.me"}, Methods: []string{"prompts/get"}}}
+
+// withoutMCP judges bodies of another kind.
+var withoutMCP = &spec.Operation{Tool: "t", Name: "graphql",
+	GraphQL: &content.GraphQL{Type: "query", Fields: []string{"*"}}}
+
+// allows reports whether an operation allows all of a content.
+func allows(content judge.Content, op *spec.Operation) bool {
+	_, err := judge.Choose(content, []*spec.Operation{op})
+	return err == nil
+}
 
 func jsonType() http.Header { return http.Header{"Content-Type": {"application/json"}} }
 
@@ -57,18 +68,18 @@ func TestMessagesOfMCPAreJudgedByMethodAndTool(t *testing.T) {
 		v2 + `"id":3,"result":{"roots":[]}}`:                            {true, "response", ""},
 		v2 + `"id":3,"error":{"code":1,"message":"x"}}`:                 {true, "response", ""},
 	} {
-		content, err := judge.Read(searches, jsonType(), []byte(body))
+		content, err := judge.Read(searches, jsonType(), "", []byte(body))
 		if err != nil {
 			t.Errorf("%s: %v", body, err)
 			continue
 		}
-		got := decided{allowed: content.AllowedBy(searches)}
+		got := decided{allowed: allows(content, searches)}
 		got.method, _ = content.Fields()["mcp_method"].(string)
 		got.tool, _ = content.Fields()["mcp_tool"].(string)
 		if got != want {
 			t.Errorf("%s: %+v, want %+v", body, got, want)
 		}
-		if content.AllowedBy(&spec.Operation{}) {
+		if allows(content, withoutMCP) {
 			t.Errorf("%s: an operation without mcp allows it", body)
 		}
 	}
@@ -132,7 +143,7 @@ func TestWhatServersMayReadDifferentlyIsUndecidable(t *testing.T) {
 		v2 + `"method":"ping","constructor":{}}`:                               `the message has the key "constructor"`,
 		v2 + `"method":"tools/call","params":{"name":"get.me","prototype":1}}`: `params has the key "prototype"`,
 	} {
-		content, err := judge.Read(searches, jsonType(), []byte(body))
+		content, err := judge.Read(searches, jsonType(), "", []byte(body))
 		var undecidable *judge.Undecidable
 		if !errors.As(err, &undecidable) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v, want %q", body, content, err, want)
@@ -182,7 +193,7 @@ func TestFieldsOfTheRequestMustAgreeWithItsBody(t *testing.T) {
 		"a tool twice":     {http.Header{"Content-Type": plain, "Mcp-Name": {"search_x", "delete"}}, "Mcp-Name"},
 		"a tool in base64": {http.Header{"Content-Type": plain, "Mcp-Name": {"=?base64?ZGVsZXRl?="}}, "Mcp-Name"},
 	} {
-		_, err := judge.Read(searches, c.header, []byte(callOf(`"search_x"`)))
+		_, err := judge.Read(searches, c.header, "", []byte(callOf(`"search_x"`)))
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
@@ -194,7 +205,7 @@ func FuzzMCP(f *testing.F) {
 	f.Add(callOf(`"search_x"`))
 	f.Add(`{"jsonrpc":"2.0","id":"]","method":"ping","params":{"a":[{}, "\"}", 1e3, true]}}`)
 	f.Fuzz(func(t *testing.T, body string) {
-		content, err := judge.Read(searches, jsonType(), []byte(body))
+		content, err := judge.Read(searches, jsonType(), "", []byte(body))
 		if err != nil {
 			return
 		}
@@ -207,6 +218,6 @@ func BenchmarkMCP(b *testing.B) {
 		strings.Repeat("x", 2000) + `"}}}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		must.Get(judge.Read(searches, jsonType(), body))(b)
+		must.Get(judge.Read(searches, jsonType(), "", body))(b)
 	}
 }
