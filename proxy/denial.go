@@ -18,6 +18,7 @@ import (
 type Denial struct {
 	Reason    Reason
 	Message   string
+	Connector string // the connector that it is about, as FQN@VERSION; "": none
 	Requested string
 	Granted   []string
 	AuditID   string
@@ -104,7 +105,7 @@ func (d *Denial) JSON() []byte {
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(map[string]any{"error": map[string]any{
-		"class": m.class, "message": d.Text(), "requested": d.Requested, "granted": granted,
+		"class": m.class, "message": d.Text(), "connector": d.Connector, "requested": d.Requested, "granted": granted,
 		"audit_id": d.AuditID, "retriable": m.retriable, "details": details,
 	}})
 	return out.Bytes()

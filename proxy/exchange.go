@@ -151,11 +151,14 @@ func (x *Exchange) Decided(d Decision) {
 }
 
 // Calls puts into the row that the request calls op by its name, and that no request is made of the call. op is nil if
-// no operation was found.
-func (x *Exchange) Calls(op *spec.Operation) {
+// no operation was found, and c nil if no connector was.
+func (x *Exchange) Calls(c *spec.Connector, op *spec.Operation) {
 	x.row.Event = audit.EventOperationRejected
-	if op != nil {
+	switch {
+	case op != nil:
 		x.names(op)
+	case c != nil:
+		x.row.ConnectorFQN, x.row.ConnectorVersion = string(c.FQN), c.Version
 	}
 }
 

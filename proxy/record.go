@@ -41,6 +41,14 @@ func (x *Exchange) attribute() {
 	}
 }
 
+// connector returns the connector of the row as FQN@VERSION, "" if it has none.
+func (x *Exchange) connector() string {
+	if x.row.ConnectorFQN == "" {
+		return ""
+	}
+	return x.row.ConnectorFQN + "@" + x.row.ConnectorVersion
+}
+
 // recordNow commits the outcome row of a denial, which is sent only then.
 func (x *Exchange) recordNow() error {
 	x.finalize(audit.NewID())

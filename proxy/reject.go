@@ -40,7 +40,7 @@ func (x *Exchange) Reject(d *Denial) *Denial {
 		x.SetField("upstream_status", strconv.Itoa(d.Came))
 	}
 	x.attribute()
-	d.Subject = x.subject(d.Reason)
+	d.Subject, d.Connector = x.subject(d.Reason), x.connector()
 	switch {
 	case x.intended:
 		x.recordSettled()

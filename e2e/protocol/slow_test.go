@@ -3,6 +3,7 @@ package protocol
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -45,16 +46,19 @@ func TestSlowClientsAreClosedAndHinderNoOthers(t *testing.T) {
 			defer cancel()
 			began := time.Now()
 			said := map[any]int{} // by the rows
+			seen := map[string]int{}
 			closed := func() int {
 				clear(said)
+				clear(seen)
 				for _, r := range s.rows(t, c.path, began) {
 					said[r["reason"]]++
+					seen[fmt.Sprint(r["event"], " ", r["status"], " ", r["reason"])]++
 				}
 				return said[c.reason]
 			}
 			defer func() {
 				if t.Failed() {
-					t.Logf("the reasons in the rows of %q: %v", c.path, said)
+					t.Logf("the rows of %q: %v", c.path, seen)
 				}
 			}()
 			n := strconv.Itoa(clients)

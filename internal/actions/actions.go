@@ -49,7 +49,8 @@ func Link(s *store.Store, f *action.Action) (*action.Linked, error) {
 		}
 		for _, e := range entries {
 			if e.FQN == pin.FQN && e.Version == pin.Version {
-				return nil, hint.New(&store.HashError{What: "the installed " + e.String(), Want: pin.Hash, Got: e.Hash},
+				return nil, hint.New(&store.HashError{What: "the installed " + e.String(), Want: pin.Hash, Got: e.Hash,
+					Of: e.String()},
 					"correct the hash if these are the bytes that you mean")
 			}
 		}

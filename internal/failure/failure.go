@@ -22,6 +22,9 @@ type Classed interface{ ErrorClass() string }
 // Reasoned is implemented by errors that carry a reason, which is more specific than their class.
 type Reasoned interface{ ErrorReason() string }
 
+// Concerning is implemented by errors about a connector, FQN@VERSION.
+type Concerning interface{ ErrorConnector() string }
+
 // Coded is implemented by errors with an exit code of their own.
 type Coded interface{ ExitCode() int }
 
@@ -120,6 +123,7 @@ type Report struct {
 	Code          int // the exit code
 	Class, Reason string
 	Message, Hint string // one line each
+	Connector     string // that it is about, as FQN@VERSION; "": none
 }
 
 // Describe returns what an error is for the caller of aileron.
@@ -143,6 +147,10 @@ func Describe(err error) Report {
 	var reason Reasoned
 	if errors.As(err, &reason) {
 		f.Reason = reason.ErrorReason()
+	}
+	var concerning Concerning
+	if errors.As(err, &concerning) {
+		f.Connector = concerning.ErrorConnector()
 	}
 	fault, remedy := hint.System(err)
 	if fault != "" && class == nil && reason == nil {

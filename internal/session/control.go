@@ -158,7 +158,7 @@ func respond(w http.ResponseWriter, status int, v any) {
 // respondError writes an error of CONTRACT section 4.
 func respondError(w http.ResponseWriter, status int, class, reason, message string) {
 	respond(w, status, map[string]any{"error": map[string]any{
-		"class": class, "message": message, "requested": "", "granted": []string{}, "audit_id": "",
+		"class": class, "message": message, "connector": "", "requested": "", "granted": []string{}, "audit_id": "",
 		"retriable": false, "details": map[string]string{"reason": reason},
 	}})
 }

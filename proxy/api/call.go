@@ -116,10 +116,16 @@ func (c *call) parse(body []byte, parse func([]byte) error) *proxy.Denial {
 
 // reject records a denial of a call that makes no request. op is nil if no operation was found.
 func (c *call) reject(op *spec.Operation, fields map[string]any, d *proxy.Denial) *proxy.Denial {
+	return c.rejectOf(nil, op, fields, d)
+}
+
+// rejectOf is reject with the connector that the call is of, although it has no such operation. of is nil if there is
+// none.
+func (c *call) rejectOf(of *spec.Connector, op *spec.Operation, fields map[string]any, d *proxy.Denial) *proxy.Denial {
 	at := c.client.Arrival()
 	at.Source = c.source
 	x := c.plane.Begin(at, c.r)
-	x.Calls(op)
+	x.Calls(of, op)
 	for name, value := range fields {
 		x.SetField(name, value)
 	}
@@ -142,7 +148,7 @@ type operationCall struct {
 func (c *operationCall) do(in spec.Invocation) (*proxy.Exchange, *http.Response, *proxy.Denial) {
 	op, ok := c.grants.Index.Operation(in.Connector, in.Tool, in.Operation)
 	if !ok {
-		return nil, nil, c.reject(nil, c.fields, denyUnknownOperation(c.grants.Index, in))
+		return nil, nil, c.denyUnknown(in)
 	}
 	call, err := op.Call(in)
 	if err != nil {
@@ -231,17 +237,26 @@ func (c *operationCall) begin(a proxy.Authority, scheme string, r *http.Request)
 // operationWord returns an operation as an entry of granted.
 func operationWord(op *spec.Operation) string { return "operation:" + op.String() }
 
-// denyUnknownOperation returns the denial of an invocation of an unknown operation. It lists the operations of the same
-// tool, or of the same connector.
-func denyUnknownOperation(index *spec.Index, in spec.Invocation) *proxy.Denial {
+// denyUnknown denies an invocation of an unknown operation.
+func (c *operationCall) denyUnknown(in spec.Invocation) *proxy.Denial {
+	of, d := unknownOperation(c.grants.Index, in)
+	return c.rejectOf(of, nil, c.fields, d)
+}
+
+// unknownOperation returns the denial of an invocation of an unknown operation, and the connector that it names, nil if
+// that is not installed. The denial lists the operations of the same tool, or of the same connector.
+func unknownOperation(index *spec.Index, in spec.Invocation) (of *spec.Connector, d *proxy.Denial) {
 	const most = 32
-	d := proxy.ReasonNotMatched.Deny("no installed connector has this operation")
+	d = proxy.ReasonNotMatched.Deny("no installed connector has this operation")
 	var ofTool, ofConnector, tools []string
-	for _, c := range index.Connectors() {
-		for _, t := range c.Tools {
-			tools = append(tools, "tool:"+string(c.FQN)+" "+t.Name)
+	for _, installed := range index.Connectors() {
+		if string(installed.FQN) == in.Connector {
+			of = installed
+		}
+		for _, t := range installed.Tools {
+			tools = append(tools, "tool:"+string(installed.FQN)+" "+t.Name)
 			for _, op := range t.Operations {
-				if string(c.FQN) != in.Connector {
+				if installed != of {
 					continue
 				}
 				ofConnector = append(ofConnector, operationWord(op))
@@ -257,5 +272,5 @@ func denyUnknownOperation(index *spec.Index, in spec.Invocation) *proxy.Denial {
 			break
 		}
 	}
-	return d
+	return of, d
 }

@@ -215,6 +215,14 @@ func (e *Error) Error() string {
 func (*Error) ErrorClass() string    { return "signature_failure" }
 func (e *Error) ErrorReason() string { return string(e.Reason) }
 
+// ErrorConnector returns the connector in the error object of --json, "" if the error is not about one.
+func (e *Error) ErrorConnector() string {
+	if e.Claim.FQN == "" {
+		return ""
+	}
+	return e.Claim.comment()
+}
+
 // Hint returns err with what to do about it, if it is an [*Error].
 func Hint(err error) error {
 	var e *Error

@@ -53,6 +53,9 @@ type EntryError struct {
 func (e *EntryError) Error() string { return e.Entry.String() + ": " + e.Err.Error() }
 func (e *EntryError) Unwrap() error { return e.Err }
 
+// ErrorConnector returns the connector in the error object of --json.
+func (e *EntryError) ErrorConnector() string { return e.Entry.name() }
+
 // unreadable reports whether an error of reading a file comes from the system. Any
 // other error is about what was found there.
 func unreadable(err error) bool {

@@ -175,6 +175,9 @@ func (e *VersionError) Error() string {
 // ErrorClass returns the class in the error object of --json.
 func (*VersionError) ErrorClass() string { return "hash_mismatch" }
 
+// ErrorConnector returns the connector in the error object of --json.
+func (e *VersionError) ErrorConnector() string { return e.Entry.name() }
+
 // installed returns the installed connector that a source, FQN@VERSION, names.
 func (s *Store) installed(source Source) (Installed, error) {
 	src := source.Src
@@ -191,7 +194,7 @@ func (s *Store) installed(source Source) (Installed, error) {
 		return Installed{}, fmt.Errorf("install %s: %w", src, err)
 	}
 	if source.Hash != "" && source.Hash != e.Hash {
-		return Installed{}, &HashError{What: "the installed " + src, Want: source.Hash, Got: e.Hash}
+		return Installed{}, &HashError{What: "the installed " + src, Want: source.Hash, Got: e.Hash, Of: e.name()}
 	}
 	return Installed{Connector: e.connector, Already: true}, nil
 }

@@ -71,7 +71,8 @@ func (s Source) load() (*spec.Connector, contents, error) {
 		}
 	}
 	if s.Hash != "" && s.Hash != connector.Hash {
-		return nil, nil, &HashError{What: s.Src, Want: s.Hash, Got: connector.Hash}
+		return nil, nil, &HashError{What: s.Src, Want: s.Hash, Got: connector.Hash,
+			Of: Entry{FQN: connector.FQN, Version: connector.Version}.name()}
 	}
 	return connector, c, nil
 }
@@ -102,6 +103,11 @@ func (e *NameError) Error() string {
 // ErrorClass and ErrorReason return those in the error object of --json.
 func (*NameError) ErrorClass() string  { return "hash_mismatch" }
 func (*NameError) ErrorReason() string { return "name_mismatch" }
+
+// ErrorConnector returns the connector in the error object of --json.
+func (e *NameError) ErrorConnector() string {
+	return Entry{FQN: e.Source.FQN, Version: e.Source.Version}.name()
+}
 
 // maxSignature bounds signature.sig.
 const maxSignature = 16 << 10

@@ -17,6 +17,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -66,6 +67,7 @@ func (s *Store) connectors() string { return filepath.Join(s.dir, "connectors", 
 type HashError struct {
 	What      string
 	Want, Got string
+	Of        string // the connector, FQN@VERSION; "" if it is not known
 }
 
 func (e *HashError) Error() string {
@@ -74,6 +76,9 @@ func (e *HashError) Error() string {
 
 // ErrorClass returns the class in the error object of --json.
 func (*HashError) ErrorClass() string { return "hash_mismatch" }
+
+// ErrorConnector returns the connector in the error object of --json.
+func (e *HashError) ErrorConnector() string { return e.Of }
 
 // TamperedError is returned for a connector that was changed after its installation.
 type TamperedError struct {
@@ -190,8 +195,13 @@ type Entry struct {
 
 // String returns FQN@VERSION, or the hash.
 func (e Entry) String() string {
+	return cmp.Or(e.name(), e.Hash)
+}
+
+// name returns FQN@VERSION, or "".
+func (e Entry) name() string {
 	if e.FQN == "" {
-		return e.Hash
+		return ""
 	}
 	return string(e.FQN) + "@" + e.Version
 }

@@ -59,7 +59,7 @@ func printFailureJSON(f failure.Report, w io.Writer) {
 		message += " (" + f.Hint + ")"
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{
-		"class": f.Class, "message": message, "requested": "", "granted": []string{},
+		"class": f.Class, "message": message, "connector": f.Connector, "requested": "", "granted": []string{},
 		"audit_id": "", "retriable": false, "details": map[string]string{"reason": f.Reason},
 	}})
 }
