@@ -76,6 +76,10 @@ type Config struct {
 	// AskFirst reports whether a request needs an approval that its operation, nil for passthrough, does not require.
 	// Nil: none does.
 	AskFirst func(Asked) bool
+
+	// Note, if not nil, is called with the target of each request that is about to be sent, and the Content-Type of its
+	// body, "" if it has none.
+	Note func(t spec.Target, contentType string)
 }
 
 // Recorder writes audit rows. Append returns when the row is committed;

@@ -25,7 +25,20 @@ func (x *Exchange) recordIntent() *Denial {
 		return ReasonAudit.Deny("the audit log cannot be written")
 	}
 	x.intended = true
+	x.note()
 	return nil
+}
+
+// note hands what a request is made of to a session that learns.
+func (x *Exchange) note() {
+	if x.p.cfg.Note == nil {
+		return
+	}
+	contentType := ""
+	if x.sent != nil && x.request != nil {
+		contentType = x.request.Header.Get("Content-Type")
+	}
+	x.p.cfg.Note(x.target, contentType)
 }
 
 // attribute puts the connector that names the host into a denial's row: a filter

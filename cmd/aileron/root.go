@@ -16,6 +16,7 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/demo"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/doctor"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/learn"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/mcp"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/sandbox"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/session"
@@ -94,6 +95,7 @@ var commands = []struct {
 	{"proxy", launch.NewProxy},
 	{"mcp", mcp.New},
 	{"allow", allow.New},
+	{"learn", learn.New},
 	{"approval", approval.New},
 	{"sync", sync.New},
 	{"connector", connector.New},

@@ -15,7 +15,7 @@ func TestNoOutputHasACanary(t *testing.T) {
 	p := newPerson(t)
 	p.furnish()
 	stops := []func(){p.follow(), p.follow("--json"), p.follow("-v")}
-	s := p.serve("--egress=passthrough", "--capture", filepath.Join(p.project, capture))
+	s := p.serve("--learn", "--capture", filepath.Join(p.project, capture))
 	s.drive()
 	p.change()
 	p.trust(s.SessionID)

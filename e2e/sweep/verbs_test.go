@@ -273,5 +273,11 @@ func (p *person) others() {
 		}
 	}
 	p.run("allow", trace+".example", "--yes")
+	for _, r := range p.rows() {
+		if r.Event == audit.EventSessionStarted && r.Fields["learn"] == true {
+			p.must("learn", r.SessionID, "--output", filepath.Join(p.temp, "learnt"), "--diff")
+			p.must("learn", r.SessionID, "--json")
+		}
+	}
 	p.run("no-such-command", p.canary.text("a query"))
 }

@@ -55,6 +55,7 @@ func started(agent, mode object) object {
 		"protect":        trueOnly("Nor the files of the project that the host would run."),
 		"keep":           trueOnly("The state of the sandbox outlives it."),
 		"unattended":     trueOnly("The agent used its tools without asking."),
+		"learn":          trueOnly("The session noted what requests are made of, for aileron learn."),
 		"detached":       trueOnly("The command ran without a terminal of a person."),
 		"capture":        text("The file of --capture."),
 		"otlp":           text("Where the rows were exported to: the scheme and the host of each collector."),

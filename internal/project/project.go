@@ -206,7 +206,7 @@ func (u *Use) useEgress(_ *Asker, o *Session) error {
 	switch {
 	case u.File.Egress == "":
 		return nil
-	case o.Given("egress"):
+	case o.Given("egress"), o.Learn:
 		if o.Egress != u.File.Egress {
 			u.overruled = append(u.overruled, "egress")
 		}

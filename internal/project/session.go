@@ -14,6 +14,7 @@ import (
 // Session is what a command asks for of a session. The project's file adds to it.
 type Session struct {
 	Egress     string   // deny or passthrough
+	Learn      bool     // as passthrough, and notes what requests are made of
 	Binds      []string // CONNECTOR=IDENTITY
 	Allow      []string // HOST[:PORT]
 	Connectors []string // CONNECTOR[@VERSION]

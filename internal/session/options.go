@@ -33,6 +33,9 @@ type Options struct {
 	Upstream upstream.Options // how upstreams are reached
 	// Passthrough forwards requests that no connector allows, unmodified.
 	Passthrough bool
+	// Learn passes requests on as Passthrough does, and notes the names in their queries and the types of their bodies in
+	// a file of the session: see package learn.
+	Learn bool
 	// Allow names hosts, as "host" or "host:port", that are allowed as they are besides what connectors allow, without
 	// credentials. An installed connector that names one takes precedence.
 	Allow []string
@@ -113,6 +116,7 @@ func (o Options) withDefaults() Options {
 	if o.Stop == nil {
 		o.Stop = NewStopRequest()
 	}
+	o.Passthrough = o.Passthrough || o.Learn
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -168,6 +172,9 @@ func (b Sandbox) addTo(fields map[string]any) {
 func (o Options) addTo(fields map[string]any) {
 	if o.Detached {
 		fields["detached"] = true
+	}
+	if o.Learn {
+		fields["learn"] = true
 	}
 	if o.Connectors != nil {
 		names := make([]string, 0, len(o.Connectors))

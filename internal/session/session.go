@@ -60,6 +60,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/auditlog"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hostfiles"
+	"github.com/ALRubinger/aileron/internal/learn"
 	"github.com/ALRubinger/aileron/internal/otlp"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/approval"
@@ -101,6 +102,7 @@ type Session struct {
 	askErr  error
 
 	capture *capture.File  // nil: none was asked for
+	notes   *learn.Notes   // nil: the session does not learn
 	export  *otlp.Exporter // nil: none was asked for
 
 	stop    context.CancelFunc // ends everything that is served; nil before Serve
@@ -129,7 +131,7 @@ func Open(ctx context.Context, opts Options) (opened *Session, err error) {
 		}
 	}()
 	for _, step := range []func(context.Context) error{
-		s.makeToken, s.makeDir, s.noteHome, s.openLog, s.openStore, s.openCapture, s.makePlane,
+		s.makeToken, s.makeDir, s.noteHome, s.openLog, s.openStore, s.openCapture, s.openNotes, s.makePlane,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -269,6 +271,7 @@ func (s *Session) release() (err error) {
 		s.closeControl()
 	}
 	s.closeCapture()
+	s.closeNotes()
 	if s.vault != nil {
 		s.vault.Lock()
 	}

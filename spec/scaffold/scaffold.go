@@ -80,6 +80,8 @@ type Input struct {
 	Required    bool     `json:"required,omitempty"`
 	Description string   `json:"description,omitempty"`
 	Values      []string `json:"values,omitempty"`
+
+	EscapedSlash bool `json:"escaped_slash,omitempty"` // of a variable of the path
 }
 
 // Audit is a value that audit events have in addition to their columns.

@@ -47,6 +47,9 @@ func (o *SessionOptions) RegisterQuiet(cmd *cobra.Command) {
 func (o *SessionOptions) Register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.Egress, "egress", "deny", "what happens to hosts that no connector names: deny or passthrough")
+	f.BoolVar(&o.Learn, "learn", false,
+		"let hosts that no connector names pass, as --egress=passthrough does, and note what aileron learn needs")
+	cmd.MarkFlagsMutuallyExclusive("learn", "egress")
 	o.UpstreamOptions.Register(cmd)
 	f.StringArrayVar(&o.Binds, "bind", nil, "CONNECTOR=IDENTITY: which binding of a connector to use (repeatable)")
 	f.StringSliceVar(&o.Allow, "allow", nil,
@@ -61,6 +64,9 @@ func (o *SessionOptions) Register(cmd *cobra.Command) {
 }
 
 func (o *SessionOptions) Check() error {
+	if o.Learn {
+		o.Egress = "passthrough"
+	}
 	if err := OneOf("egress", o.Egress, "deny", "passthrough"); err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func openSession(
 	s.Reading = opts.Reading
 	connectors.WarnOfRemovedKeys(a.Dir, s.Connectors, s.Versions)
 	s.Config, s.Upstream, s.Passthrough, s.Bindings = conf, up, opts.Egress == "passthrough", chosen
-	s.Allow, s.Shared, s.Optional = opts.Allow, opts.Shares, opts.Optional
+	s.Allow, s.Shared, s.Optional, s.Learn = opts.Allow, opts.Shares, opts.Optional, opts.Learn
 	if s.Approve, err = opts.Asks(); err != nil {
 		return nil, err
 	}

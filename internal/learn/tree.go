@@ -1,0 +1,389 @@
+package learn
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Request is a request of an audit row.
+type Request struct {
+	Host    string
+	Port    int
+	Method  string
+	Path    string // escaped, as on the wire
+	Row     string // the id of its row
+	Refused bool
+}
+
+// Operation is the requests that one template of a path covers.
+type Operation struct {
+	Host     string
+	Port     int
+	Method   string
+	Segments []Segment
+	Requests int
+	Refused  int      // of Requests
+	Rows     []string // ids of the first of them, at most MaxRows
+}
+
+// Segment is a part of a template.
+type Segment struct {
+	Literal string // where Kind is Literal
+	Kind    Kind   // of the values
+	Slash   bool   // a value has an escaped slash
+	Name    string // of the variable; unique in its template
+}
+
+// Bounds of a tree: a sandbox chooses its paths.
+const (
+	MaxRows     = 3     // ids of rows that an operation has
+	manyReads   = 12    // literals side by side from which they are values of a variable
+	manyWrites  = 48    // the same, of requests that write
+	maxKids     = 256   // literals side by side before they are looked at
+	maxNodes    = 40000 // in all
+	maxHosts    = 256
+	maxSegments = 48
+	maxPath     = 4096
+)
+
+// Tree is the paths of requests by host. Its zero value is empty.
+type Tree struct {
+	hosts map[authority]*node
+	nodes int
+
+	LeftOut int // requests for which there was no room, or whose path no template can have
+}
+
+type authority struct {
+	host string
+	port int
+}
+
+// node is a segment of paths that begin alike.
+type node struct {
+	kids  map[string]*node
+	value *node // of all segments that are values
+	kind  Kind  // of the values that the node stands for
+	slash bool
+	full  bool // it had too many kids: further ones are values
+	calls map[string]*call
+}
+
+type call struct {
+	requests, refused int
+	rows              []string
+}
+
+// IsRead reports whether a method only reads (RFC 9110 section 9.2.1).
+func IsRead(method string) bool { return method == "GET" || method == "HEAD" || method == "OPTIONS" }
+
+// Add adds a request. It reports whether there was room for it, and a template can have its path.
+func (t *Tree) Add(r Request) bool {
+	parts, ok := split(r.Path)
+	if !ok || !t.add(r, parts) {
+		t.LeftOut++
+		return false
+	}
+	return true
+}
+
+// split returns the segments of a path that a template can have.
+func split(path string) ([]string, bool) {
+	if len(path) > maxPath || !strings.HasPrefix(path, "/") {
+		return nil, false
+	}
+	parts := strings.Split(path[1:], "/")
+	if len(parts) > maxSegments {
+		return nil, false
+	}
+	for i, p := range parts {
+		if p == "" && i < len(parts)-1 || p != "" && !isValue(p, true) {
+			return nil, false
+		}
+	}
+	return parts, true
+}
+
+func (t *Tree) add(r Request, parts []string) bool {
+	at := authority{r.Host, r.Port}
+	n := t.hosts[at]
+	if n == nil {
+		if len(t.hosts) >= maxHosts {
+			return false
+		}
+		if t.hosts == nil {
+			t.hosts = map[authority]*node{}
+		}
+		n = &node{}
+		t.hosts[authority{strings.Clone(r.Host), r.Port}] = n
+		t.nodes++
+	}
+	if t.nodes > maxNodes {
+		t.compact()
+		if t.nodes > maxNodes*3/4 {
+			return false
+		}
+	}
+	for i, p := range parts {
+		n = t.child(n, p, KindOf(p, parts[:i]), r.Method)
+	}
+	if n.calls == nil {
+		n.calls = map[string]*call{}
+	}
+	c := n.calls[r.Method]
+	if c == nil {
+		c = &call{}
+		n.calls[strings.Clone(r.Method)] = c
+	}
+	c.requests++
+	if r.Refused {
+		c.refused++
+	}
+	if len(c.rows) < MaxRows {
+		c.rows = append(c.rows, strings.Clone(r.Row))
+	}
+	return true
+}
+
+// child returns the node of a segment below n.
+func (t *Tree) child(n *node, part string, kind Kind, method string) *node {
+	if kind == Literal {
+		if kid := n.kids[part]; kid != nil {
+			return kid
+		}
+		if n.full && n.value != nil && part != "" && IsRead(method) {
+			kind = Text
+		}
+	}
+	if kind != Literal {
+		if n.value == nil {
+			n.value = &node{kind: kind}
+			t.nodes++
+		}
+		n.value.mix(kind, hasSlash(part))
+		return n.value
+	}
+	if n.kids == nil {
+		n.kids = map[string]*node{}
+	}
+	kid := &node{}
+	n.kids[strings.Clone(part)] = kid
+	t.nodes++
+	if len(n.kids) > maxKids {
+		n.generalise(len(n.kids) > 4*maxKids)
+		n.full = true
+		t.recount()
+		if _, is := n.kids[part]; !is {
+			return n.value
+		}
+	}
+	return kid
+}
+
+// mix makes the node one of values of a further kind.
+func (n *node) mix(kind Kind, slash bool) {
+	n.slash = n.slash || slash
+	if n.kind != kind {
+		n.kind = Text
+	}
+}
+
+// compact makes room.
+func (t *Tree) compact() {
+	for _, n := range t.hosts {
+		n.settle()
+	}
+	t.recount()
+}
+
+func (t *Tree) recount() {
+	t.nodes = 0
+	for _, n := range t.hosts {
+		t.nodes += n.size()
+	}
+}
+
+func (n *node) size() int {
+	sum := 1
+	for _, kid := range n.kids {
+		sum += kid.size()
+	}
+	if n.value != nil {
+		sum += n.value.size()
+	}
+	return sum
+}
+
+// settle makes variables of literals wherever there are many.
+func (n *node) settle() {
+	n.generalise(false)
+	for _, kid := range n.kids {
+		kid.settle()
+	}
+	if n.value != nil {
+		n.value.settle()
+	}
+}
+
+// generalise makes one variable of literals side by side that are alike and many, of all of them if whole is true, and
+// of those that the variable covers already.
+func (n *node) generalise(whole bool) {
+	alike := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(n.kids)) {
+		if name == "" { // the slash at the end
+			continue
+		}
+		as := ""
+		if !whole {
+			as = n.kids[name].likeness()
+		}
+		alike[as] = append(alike[as], name)
+	}
+	for _, as := range slices.Sorted(maps.Keys(alike)) {
+		names := alike[as]
+		many := manyReads
+		if !n.kids[names[0]].onlyReads() {
+			many = manyWrites
+		}
+		if len(names) <= many {
+			continue
+		}
+		for _, name := range names {
+			n.absorb(name)
+		}
+	}
+	if n.value == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.kids)) {
+		if name != "" && n.value.covers(n.kids[name]) {
+			n.absorb(name)
+		}
+	}
+}
+
+// likeness is equal for nodes that may be values of one variable: their requests have the same methods, and go on or
+// not.
+func (n *node) likeness() string {
+	text := strings.Join(slices.Sorted(maps.Keys(n.calls)), ",")
+	if len(n.kids) > 0 || n.value != nil {
+		text += "/"
+	}
+	if !n.onlyReads() {
+		text += "!"
+	}
+	return text
+}
+
+// onlyReads reports whether no request at the node or below it writes.
+func (n *node) onlyReads() bool {
+	for method := range n.calls {
+		if !IsRead(method) {
+			return false
+		}
+	}
+	for _, kid := range n.kids {
+		if !kid.onlyReads() {
+			return false
+		}
+	}
+	return n.value == nil || n.value.onlyReads()
+}
+
+// covers reports whether every request of other is one of n.
+func (n *node) covers(other *node) bool {
+	for method := range other.calls {
+		if n.calls[method] == nil {
+			return false
+		}
+	}
+	for name, kid := range other.kids {
+		mine := n.kids[name]
+		if mine == nil && name != "" {
+			mine = n.value
+		}
+		if mine == nil || !mine.covers(kid) {
+			return false
+		}
+	}
+	return other.value == nil || n.value != nil && n.value.covers(other.value)
+}
+
+// absorb makes a literal one of the values.
+func (n *node) absorb(name string) {
+	kid := n.kids[name]
+	delete(n.kids, name)
+	if n.value == nil {
+		n.value = &node{kind: Text}
+	}
+	n.value.mix(Text, false)
+	n.value.merge(kid)
+}
+
+// merge adds to n what other has.
+func (n *node) merge(other *node) {
+	for method, c := range other.calls {
+		if n.calls == nil {
+			n.calls = map[string]*call{}
+		}
+		mine := n.calls[method]
+		if mine == nil {
+			n.calls[method] = c
+			continue
+		}
+		mine.requests += c.requests
+		mine.refused += c.refused
+		mine.rows = append(mine.rows, c.rows...)
+		slices.Sort(mine.rows) // ids begin with their time
+		mine.rows = mine.rows[:min(len(mine.rows), MaxRows)]
+	}
+	for name, kid := range other.kids {
+		if n.kids == nil {
+			n.kids = map[string]*node{}
+		}
+		if mine := n.kids[name]; mine != nil {
+			mine.merge(kid)
+		} else {
+			n.kids[name] = kid
+		}
+	}
+	n.full = n.full || other.full
+	if other.value == nil {
+		return
+	}
+	if n.value == nil {
+		n.value = other.value
+		return
+	}
+	n.value.mix(other.value.kind, other.value.slash)
+	n.value.merge(other.value)
+}
+
+// Operations returns the operations of the requests, in the order of their hosts, paths and methods.
+func (t *Tree) Operations() (all []Operation) {
+	t.compact()
+	at := slices.SortedFunc(maps.Keys(t.hosts), func(a, b authority) int {
+		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.port, b.port))
+	})
+	for _, a := range at {
+		t.hosts[a].list(nil, func(method string, segments []Segment, c *call) {
+			all = append(all, Operation{Host: a.host, Port: a.port, Method: method, Segments: named(segments),
+				Requests: c.requests, Refused: c.refused, Rows: c.rows})
+		})
+	}
+	return all
+}
+
+func (n *node) list(before []Segment, found func(string, []Segment, *call)) {
+	for _, method := range slices.Sorted(maps.Keys(n.calls)) {
+		found(method, before, n.calls[method])
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.kids)) {
+		n.kids[name].list(append(before[:len(before):len(before)], Segment{Literal: name}), found)
+	}
+	if v := n.value; v != nil {
+		v.list(append(before[:len(before):len(before)], Segment{Kind: v.kind, Slash: v.slash}), found)
+	}
+}
