@@ -273,10 +273,12 @@ func (p *person) others() {
 		}
 	}
 	p.run("allow", trace+".example", "--yes")
+	p.must("learn", "--unused")
 	for _, r := range p.rows() {
 		if r.Event == audit.EventSessionStarted && r.Fields["learn"] == true {
 			p.must("learn", r.SessionID, "--output", filepath.Join(p.temp, "learnt"), "--diff")
 			p.must("learn", r.SessionID, "--json")
+			p.run("spec", "test", filepath.Join(p.temp, "learnt"), "--session", r.SessionID)
 		}
 	}
 	p.run("no-such-command", p.canary.text("a query"))

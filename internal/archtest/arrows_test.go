@@ -295,6 +295,7 @@ var arrows = []arrow{
 	{"internal/project", "spec", "names of connectors and hosts"},
 	{"internal/project", "vault", "which identities are bound"},
 	{"internal/propose", "audit", "the rows of what sessions did"},
+	{"internal/propose", "internal/approvals", "the requests that a project's file asks about"},
 	{"internal/propose", "internal/auditlog", "reports the state of the audit log"},
 	{"internal/propose", "internal/connectors", "what is installed"},
 	{"internal/propose", "internal/console", "tables that fit the terminal"},

@@ -52,9 +52,11 @@ func TestPathsBecomeTemplates(t *testing.T) {
 				"GET /sumdb/sum.golang.org/tile/{tile}/{tile2}/x001/{x001}"}},
 		"apt": {[]string{"GET /debian/dists/bookworm/InRelease",
 			"GET /debian/dists/bookworm/main/binary-amd64/by-hash/SHA256/" +
-				strings.Repeat("0f", 32), "GET /debian/pool/main/c/curl/curl_7.88.1-10%2bdeb12u5_amd64.deb"},
+				strings.Repeat("0f", 32), "GET /debian/pool/main/c/curl/curl_7.88.1-10_amd64.deb"},
 			[]string{"GET /debian/dists/bookworm/InRelease",
 				"GET /debian/dists/bookworm/main/binary-amd64/by-hash/SHA256/{sha256}", "GET /debian/pool/main/c/curl/{curl}"}},
+		"a path that escapes needlessly": {[]string{"GET /debian/dists/bookworm/Release", "HEAD /debian/x",
+			"GET /debian/pool/main/a/tool/tool_1.0%7erc1_all.deb"}, []string{"GET ", "HEAD /debian/x"}},
 		"Slack": {[]string{"POST /api/chat.postMessage", "GET /api/conversations.list"},
 			[]string{"POST /api/chat.postMessage", "GET /api/conversations.list"}},
 		"Kubernetes": {[]string{"GET /api/v1/namespaces/default/pods/web-6d4cf56db6-x2x7k/log",

@@ -76,15 +76,18 @@ func isPlain(s string) bool {
 // isValue reports whether package spec takes a segment as the value of a variable, with escaped slashes where slash is
 // true.
 func isValue(s string, slash bool) bool {
-	if s == "" || s == "." || s == ".." || strings.ContainsAny(s, "\\;{}") {
+	if s == "" || s == "." || s == ".." || strings.ContainsAny(s, "\\;{}\"<>^`|# \x7f") {
 		return false
 	}
 	for i := 0; i+2 < len(s); i++ {
 		if s[i] != '%' {
 			continue
 		}
+		if s[i+1] == '0' || s[i+1] == '1' { // control characters
+			return false
+		}
 		switch strings.ToLower(s[i+1 : i+3]) {
-		case "2e", "5c", "00", "3b", "25":
+		case "2e", "5c", "3b", "25", "7f":
 			return false
 		case "2f":
 			if !slash || i == 0 || i+3 == len(s) || s[i+3:min(i+6, len(s))] == s[i:i+3] {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Template returns the path of an operation in the syntax of connectors: /repos/{repo}/issues/{issue}.
+// Template returns the path of an operation in the syntax of connectors: /repos/{repo}/issues/{issue}. It is "" where
+// the operation is for every path.
 func (op Operation) Template() string {
 	var b strings.Builder
 	for _, s := range op.Segments {
@@ -89,6 +90,20 @@ func singular(w string) string {
 	return w
 }
 
+// escapesNeedlessly reports whether a path escapes a character that needs no escape (RFC 3986 section 2.4).
+func escapesNeedlessly(path string) bool {
+	for i := 0; i+2 < len(path); i++ {
+		if path[i] != '%' {
+			continue
+		}
+		c, err := strconv.ParseUint(path[i+1:i+3], 16, 8)
+		if b := byte(c); err == nil && (isLetter(b) || isDigit(b) || strings.IndexByte("-_~", b) >= 0) {
+			return true
+		}
+	}
+	return false
+}
+
 // Shape returns a path whose values are replaced by {}: what may be written down beside the audit log.
 func Shape(path string) string {
 	parts := strings.Split(strings.TrimPrefix(path[:min(len(path), maxPath)], "/"), "/")
@@ -104,6 +119,9 @@ func Shape(path string) string {
 
 // covers reports whether the segments of a shape are of the template.
 func (op Operation) covers(shape []string) bool {
+	if len(op.Segments) == 0 {
+		return true
+	}
 	if len(shape) != len(op.Segments) {
 		return false
 	}

@@ -51,6 +51,7 @@ const (
 // Tree is the paths of requests by host. Its zero value is empty.
 type Tree struct {
 	hosts map[authority]*node
+	open  map[authority]map[string]*call // reads of hosts whose paths no template can have, by method
 	nodes int
 
 	LeftOut int // requests for which there was no room, or whose path no template can have
@@ -82,7 +83,12 @@ func IsRead(method string) bool { return method == "GET" || method == "HEAD" || 
 // Add adds a request. It reports whether there was room for it, and a template can have its path.
 func (t *Tree) Add(r Request) bool {
 	parts, ok := split(r.Path)
-	if !ok || !t.add(r, parts) {
+	if ok && escapesNeedlessly(r.Path) {
+		ok = IsRead(r.Method) && t.addOpen(r)
+	} else if ok {
+		ok = t.add(r, parts)
+	}
+	if !ok {
 		t.LeftOut++
 		return false
 	}
@@ -106,6 +112,47 @@ func split(path string) ([]string, bool) {
 	return parts, true
 }
 
+// addOpen adds a read of a path that two servers may read differently: the proxy denies it where a template decides,
+// but a host may be allowed with all its paths. apt sends such: tool_1.0%7erc1_all.deb.
+func (t *Tree) addOpen(r Request) bool {
+	at := authority{r.Host, r.Port}
+	if t.open[at] == nil {
+		if len(t.open) >= maxHosts {
+			return false
+		}
+		if t.open == nil {
+			t.open = map[authority]map[string]*call{}
+		}
+		t.open[authority{strings.Clone(r.Host), r.Port}] = map[string]*call{}
+	}
+	calls := t.open[at]
+	if calls[r.Method] == nil {
+		calls[strings.Clone(r.Method)] = &call{}
+	}
+	calls[r.Method].add(r)
+	return true
+}
+
+// add counts a request.
+func (c *call) add(r Request) {
+	c.requests++
+	if r.Refused {
+		c.refused++
+	}
+	if len(c.rows) < MaxRows {
+		c.rows = append(c.rows, strings.Clone(r.Row))
+	}
+}
+
+// addAll counts the requests of another call.
+func (c *call) addAll(other *call) {
+	c.requests += other.requests
+	c.refused += other.refused
+	c.rows = append(c.rows, other.rows...)
+	slices.Sort(c.rows) // ids begin with their time
+	c.rows = c.rows[:min(len(c.rows), MaxRows)]
+}
+
 func (t *Tree) add(r Request, parts []string) bool {
 	at := authority{r.Host, r.Port}
 	n := t.hosts[at]
@@ -127,6 +174,10 @@ func (t *Tree) add(r Request, parts []string) bool {
 		}
 	}
 	for i, p := range parts {
+		if kid := n.kids[p]; kid != nil { // then it is a literal here
+			n = kid
+			continue
+		}
 		n = t.child(n, p, KindOf(p, parts[:i]), r.Method)
 	}
 	if n.calls == nil {
@@ -137,25 +188,14 @@ func (t *Tree) add(r Request, parts []string) bool {
 		c = &call{}
 		n.calls[strings.Clone(r.Method)] = c
 	}
-	c.requests++
-	if r.Refused {
-		c.refused++
-	}
-	if len(c.rows) < MaxRows {
-		c.rows = append(c.rows, strings.Clone(r.Row))
-	}
+	c.add(r)
 	return true
 }
 
-// child returns the node of a segment below n.
+// child returns the node of a segment below n, where there is no literal of the text yet.
 func (t *Tree) child(n *node, part string, kind Kind, method string) *node {
-	if kind == Literal {
-		if kid := n.kids[part]; kid != nil {
-			return kid
-		}
-		if n.full && n.value != nil && part != "" && IsRead(method) {
-			kind = Text
-		}
+	if kind == Literal && n.full && n.value != nil && part != "" && IsRead(method) {
+		kind = Text
 	}
 	if kind != Literal {
 		if n.value == nil {
@@ -333,11 +373,7 @@ func (n *node) merge(other *node) {
 			n.calls[method] = c
 			continue
 		}
-		mine.requests += c.requests
-		mine.refused += c.refused
-		mine.rows = append(mine.rows, c.rows...)
-		slices.Sort(mine.rows) // ids begin with their time
-		mine.rows = mine.rows[:min(len(mine.rows), MaxRows)]
+		mine.addAll(c)
 	}
 	for name, kid := range other.kids {
 		if n.kids == nil {
@@ -361,19 +397,40 @@ func (n *node) merge(other *node) {
 	n.value.merge(other.value)
 }
 
-// Operations returns the operations of the requests, in the order of their hosts, paths and methods.
+// Operations returns the operations of the requests, in the order of their hosts, paths and methods. One without
+// segments is for every path of its host.
 func (t *Tree) Operations() (all []Operation) {
 	t.compact()
-	at := slices.SortedFunc(maps.Keys(t.hosts), func(a, b authority) int {
-		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.port, b.port))
-	})
-	for _, a := range at {
-		t.hosts[a].list(nil, func(method string, segments []Segment, c *call) {
-			all = append(all, Operation{Host: a.host, Port: a.port, Method: method, Segments: named(segments),
-				Requests: c.requests, Refused: c.refused, Rows: c.rows})
-		})
+	byHost := func(a, b authority) int { return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.port, b.port)) }
+	at := slices.AppendSeq(slices.Collect(maps.Keys(t.hosts)), maps.Keys(t.open))
+	slices.SortFunc(at, byHost)
+	for _, a := range slices.Compact(at) {
+		open := map[string]*call{}
+		for method, c := range t.open[a] {
+			open[method] = &call{}
+			open[method].addAll(c)
+		}
+		var templates []Operation
+		if n := t.hosts[a]; n != nil {
+			n.list(nil, func(method string, segments []Segment, c *call) {
+				if open[method] != nil { // it has every path
+					open[method].addAll(c)
+					return
+				}
+				templates = append(templates, operation(a, method, segments, c))
+			})
+		}
+		for _, method := range slices.Sorted(maps.Keys(open)) {
+			all = append(all, operation(a, method, nil, open[method]))
+		}
+		all = append(all, templates...)
 	}
 	return all
+}
+
+func operation(at authority, method string, segments []Segment, c *call) Operation {
+	return Operation{Host: at.host, Port: at.port, Method: method, Segments: named(segments), Requests: c.requests,
+		Refused: c.refused, Rows: c.rows}
 }
 
 func (n *node) list(before []Segment, found func(string, []Segment, *call)) {

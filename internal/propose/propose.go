@@ -190,7 +190,7 @@ func verdict(row *audit.Row) (allowed, decided bool) {
 		return true, true
 	case audit.DecisionRejected:
 		switch row.Reason {
-		case "host_not_allowed", "operation_not_matched", "query_not_declared", "value_not_declared":
+		case "host_not_allowed", "operation_not_matched", "query_not_declared":
 			return false, true
 		}
 	}
@@ -320,6 +320,9 @@ func (p *Proposal) add(op learn.Operation, shapes *learn.Shapes, names map[strin
 	}
 	if len(types) > 0 {
 		made.Description += ". Bodies: " + strings.Join(types[:min(len(types), 8)], ", ")
+	}
+	if len(op.Segments) == 0 && len(query) > 0 { // with inputs, the proxy would judge its paths
+		made.Query, query = "any", nil
 	}
 	for _, s := range op.Segments {
 		if s.Kind != learn.Literal {

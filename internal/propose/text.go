@@ -1,6 +1,7 @@
 package propose
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -25,7 +26,8 @@ func (p *Proposal) Print(out io.Writer, columns int) error {
 		if op.Refused > 0 {
 			requests += " (" + strconv.Itoa(op.Refused) + " refused)"
 		}
-		table.Rows = append(table.Rows, []string{op.Name, op.Method, op.Host + op.Path, query, op.Approval, requests,
+		path := op.Host + cmp.Or(op.Path, " (every path)")
+		table.Rows = append(table.Rows, []string{op.Name, op.Method, path, query, op.Approval, requests,
 			strings.Join(op.Rows, ",")})
 	}
 	fmt.Fprintf(out, "connector  %s %s, of %s\n", p.FQN, p.Version, hint.Listed(p.Sessions))

@@ -14,6 +14,6 @@ func New(a *cli.App) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  cli.SubcommandNeeded,
 	}
-	cmd.AddCommand(newSpecValidateCommand(a), newSpecMatchCommand(a))
+	cmd.AddCommand(newSpecValidateCommand(a), newSpecMatchCommand(a), newSpecTestCommand(a))
 	return cmd
 }
