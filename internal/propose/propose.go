@@ -169,6 +169,8 @@ type reading struct {
 	covered int
 	used    map[*spec.Operation]bool
 	others  map[[2]string]*Other
+	catalog []catalog.Entry               // nil: it was not read yet
+	entries map[spec.HostPattern][]string // of the catalogue, by host
 }
 
 func newReading(current []*spec.Connector) (*reading, error) {
@@ -226,11 +228,28 @@ func (r *reading) add(row *audit.Row) {
 	if !added {
 		return
 	}
-	for _, e := range catalog.List() {
-		if e.Names(spec.HostPattern{Name: t.Host, Port: t.Port}) {
-			r.other(e.Name, false, row)
+	for _, name := range r.inCatalog(spec.HostPattern{Name: t.Host, Port: t.Port}) {
+		r.other(name, false, row)
+	}
+}
+
+// inCatalog returns the entries of the catalogue for a host. The catalogue is read once, and each host looked up once:
+// there is a tree for each anyway.
+func (r *reading) inCatalog(h spec.HostPattern) (names []string) {
+	if names, known := r.entries[h]; known {
+		return names
+	}
+	if r.catalog == nil {
+		r.catalog, r.entries = catalog.List(), map[spec.HostPattern][]string{}
+	}
+	for _, e := range r.catalog {
+		if e.Names(h) {
+			names = append(names, e.Name)
 		}
 	}
+	h.Name = strings.Clone(h.Name)
+	r.entries[h] = names
+	return names
 }
 
 func (r *reading) other(connector string, installed bool, row *audit.Row) {

@@ -1,0 +1,146 @@
+package propose
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/internal/home"
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/catalog"
+	"github.com/ALRubinger/aileron/spec/store"
+)
+
+// recorded returns a home whose log has the rows in one session.
+func recorded(t testing.TB, rows ...audit.Row) (d *home.Dir, session string) {
+	t.Helper()
+	d = &home.Dir{Flag: t.TempDir()}
+	session = audit.NewID()
+	l := must.Get(audit.Open(filepath.Join(d.Flag, "audit.db"), audit.Options{Session: session}))(t)
+	start := audit.Row{Event: audit.EventSessionStarted, SessionID: session, Source: audit.SourceLauncher}
+	must.Get(l.Append(t.Context(), start))(t)
+	for _, r := range rows {
+		r.SessionID, r.Source = session, audit.SourceConnectTLS
+		must.Do(t, l.AppendSoon(t.Context(), r))
+	}
+	must.Do(t, l.Close())
+	return d, session
+}
+
+// passed returns the row of a request that a learning session let pass, "METHOD host/path".
+func passed(request string) audit.Row {
+	method, at, _ := strings.Cut(request, " ")
+	host, path, _ := strings.Cut(at, "/")
+	return audit.Row{Event: audit.EventSandboxPassthrough, Decision: audit.DecisionPassthrough, Method: method,
+		Scheme: "https", Host: host, Port: 443, Path: "/" + path, Status: 200}
+}
+
+func refused(request, reason string) audit.Row {
+	r := passed(request)
+	r.Event, r.Decision, r.Reason = audit.EventSandboxRejected, audit.DecisionRejected, reason
+	return r
+}
+
+// lines returns the operations of a proposal.
+func lines(p *Proposal) (all []string) {
+	for _, op := range p.Operations {
+		all = append(all, fmt.Sprintf("%s %s%s %s %d/%d", op.Method, op.Host, op.Path, op.Approval, op.Refused, op.Requests))
+	}
+	return all
+}
+
+// Only what policy decided counts, and a request to a host that an installed connector names is left to it.
+func TestAProposalIsOfWhatPolicyDecided(t *testing.T) {
+	refusedByServer := refused("GET api.example/v1/down", "upstream_unreachable")
+	intent := passed("GET api.example/v1/intent")
+	intent.Event, intent.Decision = audit.EventProxyStarted, ""
+	d, session := recorded(t, passed("GET api.example/v1/items/7"),
+		refused("GET api.example/v1/items/8", "host_not_allowed"),
+		passed("DELETE api.example/v1/items/8"), refusedByServer,
+		intent, passed("GET registry.npmjs.org/left"),
+		refused("PUT registry.npmjs.org/left", "operation_not_matched"), passed("GET 10.0.0.1/v1"),
+		passed("GET api.example/a//b"))
+	npm, _ := catalog.Find("npm")
+	s := must.Get(d.OpenStore())(t)
+	must.Get(s.InstallAll(t.Context(), []store.Source{{Src: "npm", Files: npm.Files}}, nil))(t)
+	p := must.Get(FromSessions(t.Context(), d, []string{session}))(t)
+	want := "[DELETE api.example/v1/items/{item} required 0/1 GET api.example/v1/items/{item} none 1/2]"
+	if got := fmt.Sprint(lines(p)); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if p.Covered != 1 || p.LeftOut != 2 || len(p.Others) != 1 || !p.Others[0].Installed || p.Others[0].Requests != 1 {
+		t.Errorf("covered %d, left out %d, others %+v", p.Covered, p.LeftOut, p.Others)
+	}
+}
+
+// A sandbox sends what it wants: a proposal of noise is one that a person can read, and that a store takes.
+func TestAProposalOfNoiseIsBounded(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var rows []audit.Row
+	const secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+	for range 5000 {
+		path := ""
+		for range 1 + r.IntN(4) {
+			path += "/" + []string{secret, fmt.Sprintf("w%c%c", 'a'+r.IntN(26), 'a'+r.IntN(26)), fmt.Sprint(r.IntN(9)),
+				"{x}", "%2e", "é", strings.Repeat("a", 300), "'; rm -rf"}[r.IntN(8)]
+		}
+		method := []string{"GET", "POST", "BREW"}[r.IntN(3)]
+		rows = append(rows, passed(fmt.Sprintf("%s h%d.example%s", method, r.IntN(400), path)))
+	}
+	d, session := recorded(t, rows...)
+	p := must.Get(FromSessions(t.Context(), d, []string{session}))(t)
+	p.Compare()
+	dir := filepath.Join(t.TempDir(), "learnt")
+	must.Do(t, p.Write(dir))
+	c := must.Get(store.Read(dir))(t)
+	must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
+	var text bytes.Buffer
+	must.Do(t, p.Print(&text, 0))
+	text.Write(must.Get(json.Marshal(p))(t))
+	_, declared := c.Documents()
+	text.Write(declared)
+	if len(p.Operations) > maxOperations || p.LeftOut == 0 || text.Len() > 1<<20 {
+		t.Errorf("%d operations, %d left out, %d bytes", len(p.Operations), p.LeftOut, text.Len())
+	}
+	if strings.Contains(text.String(), secret[4:]) {
+		t.Error("a secret of a path is in the proposal")
+	}
+	again := must.Get(FromSessions(t.Context(), d, []string{session, session[:20]}))(t)
+	again.Compare()
+	if !bytes.Equal(must.Get(json.Marshal(p))(t), must.Get(json.Marshal(again))(t)) {
+		t.Error("the same session is another proposal")
+	}
+}
+
+// BenchmarkLearn proposes a connector for 100 000 requests as clients send them.
+func BenchmarkLearn(b *testing.B) {
+	forms := []string{"GET registry.npmjs.org/package-%d",
+		"GET registry.npmjs.org/package-%[1]d/-/package-%[1]d-1.2.3.tgz",
+		"GET api.github.com/repos/acme/widget/issues/%d", "POST api.github.com/repos/acme/widget/issues/%d/comments",
+		"GET proxy.golang.org/github.com/acme/tool/@v/v1.0.%d.zip",
+		"GET deb.debian.org/debian/pool/main/c/curl/curl_%d.1_amd64.deb",
+		"GET cluster.example/api/v1/namespaces/default/pods/web-6d4cf56db6-x%dx7k",
+		"POST slack.com/api/chat.postMessage"}
+	rows := make([]audit.Row, 100_000)
+	for i := range rows {
+		request := forms[i%len(forms)]
+		if strings.Contains(request, "%") {
+			request = fmt.Sprintf(request, i%2000)
+		}
+		rows[i] = passed(request)
+	}
+	d, session := recorded(b, rows...)
+	for b.Loop() {
+		p, err := FromSessions(b.Context(), d, []string{session})
+		if err != nil || len(p.Operations) == 0 {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(len(p.Operations)), "operations")
+	}
+}
