@@ -76,7 +76,7 @@ func (d *desk) ask(t *testing.T, operation, path, body string) *approval.Ticket 
 // deciding opens a page on which questions are decided.
 func deciding(t *testing.T, d auditpage.Desk) (*browser, *served) {
 	t.Helper()
-	s := serveWith(t, auditpage.Options{Log: writeLog(t), Desk: d})
+	s := serveWith(t, auditpage.Options{Log: writeLog(t), Desk: d, Address: "127.0.0.1:0"})
 	b := newBrowser(t)
 	b.open(s.URL())
 	b.until(tenRows)

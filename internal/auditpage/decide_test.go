@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -150,6 +151,31 @@ func TestAPageThatReadsDoesNotDecide(t *testing.T) {
 	}
 	if got := get[struct{ Decides bool }](v, "/api/state"); got.Decides {
 		t.Error("the page says that it decides")
+	}
+}
+
+// A page that decides has an address of its own: at one that others have had, a browser may have a service worker of
+// theirs, which would get the link.
+func TestAPageThatDecidesHasAnAddressOfItsOwn(t *testing.T) {
+	if l, err := net.Listen("tcp", "127.83.7.9:0"); err != nil {
+		t.Skipf("this system has one loopback address: %v", err)
+	} else {
+		_ = l.Close()
+	}
+	seen := map[string]bool{}
+	for range 3 {
+		p := must.Get(Listen(t.Context(), Options{Desk: newDesk()}))(t)
+		defer p.listener.Close()
+		address := p.listener.Addr().(*net.TCPAddr).IP
+		if seen[address.String()] || !address.IsLoopback() || address.String() == "127.0.0.1" {
+			t.Errorf("it has the address %s, beside %v", address, seen)
+		}
+		seen[address.String()] = true
+	}
+	p := must.Get(Listen(t.Context(), Options{Desk: newDesk(), Address: "127.0.0.1:0"}))(t)
+	defer p.listener.Close()
+	if got := p.listener.Addr().(*net.TCPAddr).IP.String(); got != "127.0.0.1" {
+		t.Errorf("an address that is named becomes %s", got)
 	}
 }
 

@@ -2,6 +2,7 @@ package auditpage
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -33,7 +34,8 @@ const (
 type Options struct {
 	// Log is the path of audit.db. It need not exist yet.
 	Log string
-	// Address is a loopback address and a port; "" means 127.0.0.1:0, any free port.
+	// Address is a loopback address and a port; "" means any free port, of 127.0.0.1, or of an address of this run's
+	// own where there is a Desk.
 	Address string
 	// Idle is how long the server runs without a page and without a request; 0 means 30 minutes.
 	Idle time.Duration
@@ -69,6 +71,7 @@ type Page struct {
 
 // Listen opens the port. The error has a hint if the address cannot be used.
 func Listen(ctx context.Context, opts Options) (*Page, error) {
+	own := opts.Address == "" && opts.Desk != nil
 	if opts.Address == "" {
 		opts.Address = "127.0.0.1:0"
 	}
@@ -80,7 +83,7 @@ func Listen(ctx context.Context, opts Options) (*Page, error) {
 		return nil, failure.Usage(hint.New(fmt.Errorf("serve the audit log: %q is not a loopback address with a port",
 			termsafe.Line(opts.Address)), "the page is for a browser on this machine: --listen 127.0.0.1:8080, or [::1]:8080"))
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address.String())
+	listener, err := listen(ctx, address, own)
 	if err != nil {
 		return nil, hint.New(fmt.Errorf("serve the audit log: %w", err),
 			"another program may have the port: pass another one with --listen, or port 0 for any that is free")
@@ -94,6 +97,21 @@ func Listen(ctx context.Context, opts Options) (*Page, error) {
 	p.watch = newWatch(p.logs)
 	p.idle = newIdle(opts.Idle)
 	return p, nil
+}
+
+// listen opens a port of an address, or, for a page of its own, of a random loopback address if the system has those. A
+// browser keeps service workers and storage by address and port: what another server of this machine has left there,
+// such as one whose port a sandbox has published, could take the link of the page.
+func listen(ctx context.Context, address netip.AddrPort, own bool) (l net.Listener, err error) {
+	if own {
+		var b [3]byte
+		_, _ = rand.Read(b[:])
+		random := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1 | b[0], b[1], 1 + b[2]%254}), address.Port())
+		if l, err = (&net.ListenConfig{}).Listen(ctx, "tcp", random.String()); err == nil {
+			return l, nil
+		}
+	}
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", address.String())
 }
 
 // authority returns what a browser sends as Host to an address: without the port, if that is the scheme's.
