@@ -96,7 +96,7 @@ func TestSetupOffersLogins(t *testing.T) {
 	if code != 0 || !strings.Contains(errs, "github://acme/machine has no login; log in with: "+later) {
 		t.Fatalf("a script gets %d: %s", code, errs)
 	}
-	if _, errs, code = m.converse([]string{"n"}, setup...); code != 0 ||
+	if _, errs, code = m.converse([]string{"n", ""}, setup...); code != 0 ||
 		!strings.Contains(errs, "log in later with: "+later) {
 		t.Errorf("declined, it ends with %d: %s", code, errs)
 	}

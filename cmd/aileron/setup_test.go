@@ -51,7 +51,7 @@ func TestSetupIsOneConversation(t *testing.T) {
 	o := newOwner(t)
 	o.env = nil
 	out, errs, code := o.converse([]string{"claude", anthropicKey, githubToken, "n",
-		testPassphrase, testPassphrase + "x", testPassphrase, testPassphrase, "?", "y"}, "setup", "--sandbox=off")
+		testPassphrase, testPassphrase + "x", testPassphrase, testPassphrase, "y", "?", "y"}, "setup", "--sandbox=off")
 	if code != 0 || out != "aileron launch --sandbox=off claude\n" {
 		t.Fatalf("it ends with %d, %q: %s", code, out, errs)
 	}
@@ -69,6 +69,11 @@ func TestSetupIsOneConversation(t *testing.T) {
 	if before, _, _ := strings.Cut(errs, "grant this?"); strings.Contains(before, "/readme") ||
 		!strings.Contains(before, "github-cloud.s3.amazonaws.com") || !strings.Contains(before, "git.push") {
 		t.Errorf("the summary is %s", before)
+	}
+	const asks = "[approval]\napprove = [\"POST *\", \"PUT *\", \"PATCH *\", \"DELETE *\"]\n"
+	config := filepath.Join(o.Flag, "config.toml")
+	if raw, err := os.ReadFile(config); string(raw) != asks || !strings.Contains(errs, "aileron approval list -f") {
+		t.Errorf("config.toml is %q, %v", raw, err)
 	}
 	before := o.snapshot()
 	out, errs, code = o.converse([]string{""}, "setup", "claude", "--sandbox=off")
@@ -113,7 +118,7 @@ func TestSetupChoosesAnIdentity(t *testing.T) {
 	if out := o.ok(append(setup, "--yes", "--bind", "github=work")...); strings.TrimSpace(out) != line {
 		t.Errorf("it prints %q, want %q", out, line)
 	}
-	out, errs, code := o.converse([]string{"play", "work"}, setup...)
+	out, errs, code := o.converse([]string{"play", "work", "n"}, setup...)
 	if code != 0 || strings.TrimSpace(out) != line ||
 		!strings.Contains(errs, "identity of github: home or work? [home]") ||
 		!strings.Contains(errs, "github is bound already, as bearer/aileron-connector-github/work") {
@@ -122,6 +127,26 @@ func TestSetupChoosesAnIdentity(t *testing.T) {
 	if after := o.snapshot(); after != before {
 		t.Errorf("to choose changes the home:\n%s\n%s", before, after)
 	}
+}
+
+// Without a conversation a flag has writes wait for an approval, and what config.toml has already is not replaced.
+func TestSetupKeepsThatWritesWait(t *testing.T) {
+	o := newOwner(t)
+	args := []string{"setup", "claude", "--yes", "--sandbox=off", "--ask-before-writes", "--key-file",
+		o.file("key", anthropicKey)}
+	config := filepath.Join(o.Flag, "config.toml")
+	must.Do(t, os.WriteFile(config, []byte("[approval]\napprove = [\"POST /x\"]\n"), 0o600))
+	o.fails("config.toml has another approve", args...)
+	must.Do(t, os.WriteFile(config, []byte("# mine\n[approval]\nhold = \"5s\"\n"), 0o600))
+	for range 2 {
+		o.ok(args...)
+		const want = "# mine\n[approval]\napprove = [\"POST *\", \"PUT *\", \"PATCH *\", \"DELETE *\"]\nhold = \"5s\"\n"
+		if raw, err := os.ReadFile(config); string(raw) != want {
+			t.Errorf("config.toml is %q, %v", raw, err)
+		}
+	}
+	must.Do(t, os.WriteFile(config, []byte("[approval]\napprove = [\"WRITES\"]\n"), 0o600))
+	o.fails("approve of [approval] in config.toml", "proxy")
 }
 
 // snapshot is every file of the store and the vault.
@@ -201,8 +226,8 @@ func TestSetupKnowsTheProviderOfAKey(t *testing.T) {
 func TestSetupAsksAboutAKeyOfAnotherProvider(t *testing.T) {
 	o := newOwner(t)
 	o.env = nil
-	_, errs, code := o.converse([]string{openaiKey, "n", "short", anthropicKey, "", testPassphrase, testPassphrase, "y"},
-		"setup", "claude", "--sandbox=off")
+	_, errs, code := o.converse([]string{openaiKey, "n", "short", anthropicKey, "", testPassphrase, testPassphrase, "",
+		"y"}, "setup", "claude", "--sandbox=off")
 	if code != 0 || !strings.Contains(errs, "but like the OpenAI API key; use it anyway?") ||
 		!strings.Contains(errs, "fewer than 8 bytes") {
 		t.Fatalf("it ends with %d: %s", code, errs)
@@ -223,7 +248,7 @@ func TestSetupSaysFirstThatThereIsNoEngine(t *testing.T) {
 		t.Errorf("it made %s", made)
 	}
 	shown, code = o.dialogue([]string{"y\n", anthropicKey + "\n", "\n", testPassphrase + "\n", testPassphrase + "\n",
-		"y\n"}, "setup", "claude", "--sandbox=docker")
+		"\n", "y\n"}, "setup", "claude", "--sandbox=docker")
 	if code != 0 || !strings.Contains(shown, "once there is an engine") {
 		t.Errorf("without an image it ends with %d: %s", code, shown)
 	}
@@ -296,7 +321,7 @@ func TestSetupRefusesASecondCredentialOfOneProvider(t *testing.T) {
 
 // A conversation that ends early, by Ctrl-C or the end of the input, leaves nothing, and the next one begins anew.
 func TestAnInterruptedSetupLeavesNothing(t *testing.T) {
-	answers := []string{"claude", anthropicKey, githubToken, "n", testPassphrase, testPassphrase, "y"}
+	answers := []string{"claude", anthropicKey, githubToken, "n", testPassphrase, testPassphrase, "", "y"}
 	breaksOff := func(n int, end string, want int) {
 		t.Helper()
 		o := newOwner(t)

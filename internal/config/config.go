@@ -18,14 +18,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/ALRubinger/aileron/internal/durable"
 	"github.com/ALRubinger/aileron/internal/format"
 	"github.com/ALRubinger/aileron/internal/hint"
 )
@@ -55,6 +53,9 @@ type Config struct {
 type Approval struct {
 	Hold   Duration `toml:"hold"`   // how long a request is held; 0: 55 s
 	Notify []string `toml:"notify"` // the command that tells a person of a request; nil: none
+	// Approve is METHOD PATH, as of --approve: requests that a person is asked about in every session; nil: it was never
+	// chosen.
+	Approve []string `toml:"approve"`
 }
 
 // maxHold bounds how long a request is held for an approval: clients and what is between wait no longer.
@@ -170,40 +171,6 @@ func HostProxy() string {
 		}
 	}
 	return ""
-}
-
-// sandboxTable matches the line that begins the table of sandboxes.
-var sandboxTable = regexp.MustCompile(`(?m)^[ \t]*\[[ \t]*sandbox[ \t]*\][ \t]*(#.*)?$`)
-
-// KeepUnattended sets sandbox.unattended, which must not be set, in config.toml of a home. The rest of the file stays
-// as it is.
-func KeepUnattended(home string, value bool) error {
-	path := filepath.Join(home, "config.toml")
-	was, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return &UnreadableError{err}
-	}
-	text, line := string(was), fmt.Sprintf("unattended = %v\n", value)
-	if at := sandboxTable.FindStringIndex(text); at != nil {
-		text = text[:at[1]] + "\n" + strings.TrimSuffix(line, "\n") + text[at[1]:]
-	} else {
-		if text != "" {
-			text = strings.TrimRight(text, "\n") + "\n\n"
-		}
-		text += "[sandbox]\n" + line
-	}
-	var c Config
-	if _, err := toml.Decode(text, &c); err != nil || c.Sandbox.Unattended == nil || *c.Sandbox.Unattended != value {
-		return hint.New(fmt.Errorf("add to %s: it has no [sandbox] that can be added to", path),
-			"write %s below [sandbox] yourself", strings.TrimSpace(line))
-	}
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // a file that is kept elsewhere stays there
-	}
-	if err := durable.Replace(path, []byte(text)); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
 }
 
 // newestFormat is the newest format of config.toml that this aileron knows.

@@ -1,12 +1,14 @@
 package project
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 
 	"github.com/ALRubinger/aileron/internal/approvals"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -43,12 +45,20 @@ func (s *Session) Bindings(d *home.Dir) (map[spec.FQN]string, error) {
 	return chosen, nil
 }
 
-// Asks returns the requests that --approve and the project's file name.
-func (s *Session) Asks() (all []approvals.Pattern, err error) {
+// Asks returns the requests that --approve and the project's file name, and those of kept, which config.toml has.
+func (s *Session) Asks(kept ...string) (all []approvals.Pattern, err error) {
 	for _, text := range s.Approve {
 		p, err := approvals.ParsePattern(text)
 		if err != nil {
 			return nil, failure.Usagef("--approve: %v", err)
+		}
+		all = append(all, p)
+	}
+	for _, text := range kept {
+		p, err := approvals.ParsePattern(text)
+		if err != nil {
+			return nil, hint.New(fmt.Errorf("ask before requests: approve of [approval] in config.toml: %w", err),
+				"correct config.toml: docs/configuration.md lists the keys")
 		}
 		all = append(all, p)
 	}

@@ -39,6 +39,9 @@ func (s *setup) apply(ctx context.Context) error {
 	if err := s.keepUnattended(); err != nil {
 		return err
 	}
+	if err := s.keepWrites(); err != nil {
+		return err
+	}
 	if s.options.Launching {
 		return s.logIn(ctx)
 	}
@@ -105,6 +108,21 @@ func (s *setup) keepUnattended() error {
 	}
 	s.u.Infof("aileron: config.toml has unattended = %v below [sandbox]; for one launch: --unattended=%v", *s.unattended,
 		!*s.unattended)
+	return nil
+}
+
+// keepWrites puts the answer about requests that write into config.toml.
+func (s *setup) keepWrites() error {
+	if s.approve == nil {
+		return nil
+	}
+	if err := config.KeepApprove(s.home, s.approve); err != nil {
+		return err
+	}
+	if len(s.approve) > 0 {
+		s.u.Infof("aileron: config.toml has what waits for your approval below [approval]; see it with: " +
+			"aileron approval list -f")
+	}
 	return nil
 }
 

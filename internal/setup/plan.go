@@ -44,6 +44,7 @@ type setup struct {
 	passphrase []byte            // of a new vault
 	keyring    bool              // a new vault's passphrase is made, and kept in the OS keyring
 	unattended *bool             // to be kept in config.toml; nil: nothing is
+	approve    []string          // likewise: the requests that are asked about
 	noImage    bool              // no engine responds, and a person goes on without
 }
 

@@ -31,8 +31,10 @@ type Options struct {
 	Engine         string              // auto, off, or a kind of engine
 	PassphraseFile string
 	Yes            bool // ask nothing
-	Launching      bool // a launch follows, which builds the image and needs no launch line
-	JSON           bool // print the result as JSON
+
+	AskBeforeWrites bool // keep in config.toml that each session asks before what writes
+	Launching       bool // a launch follows, which builds the image and needs no launch line
+	JSON            bool // print the result as JSON
 
 	Login bindings.Login // how logins are made
 
@@ -97,6 +99,9 @@ func (o *Options) ask(ctx context.Context, u *unlock.Unlocker) (_ *setup, err er
 		return nil, err
 	}
 	if err := s.askUnattended(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.askWrites(ctx); err != nil {
 		return nil, err
 	}
 	return s, s.grant(ctx)
@@ -258,6 +263,36 @@ func (s *setup) askUnattended(ctx context.Context) error {
 	yes, err := s.talk.Yes(ctx, "in a sealed sandbox, let agents use their tools without asking you before each?", false)
 	s.unattended = &yes
 	return err
+}
+
+// Writes are the requests that write, as METHOD PATH of --approve.
+var Writes = []string{"POST *", "PUT *", "PATCH *", "DELETE *"}
+
+// askWrites asks whether a person is asked before requests that write, unless config.toml has the answer. A launch,
+// which asks for what is missing alone, does not.
+func (s *setup) askWrites(ctx context.Context) error {
+	if !s.options.AskBeforeWrites && (s.talk == nil || s.options.Launching) {
+		return nil
+	}
+	conf, err := config.Read(s.home)
+	if err != nil || conf.Approval.Approve != nil {
+		if err == nil && s.options.AskBeforeWrites && !slices.Equal(conf.Approval.Approve, Writes) {
+			return hint.New(failure.Usagef("--ask-before-writes: config.toml has another approve below [approval]"),
+				"change it there, or leave the flag out")
+		}
+		return err
+	}
+	yes := s.options.AskBeforeWrites
+	if !yes {
+		if yes, err = s.talk.Yes(ctx, "hold each request that writes ("+hint.Listed(Writes)+") until you have approved it, "+
+			"in every session?", false); err != nil {
+			return err
+		}
+	}
+	if s.approve = []string{}; yes {
+		s.approve = Writes
+	}
+	return nil
 }
 
 // needsVault reports whether there is no vault yet, and something to be kept in one.

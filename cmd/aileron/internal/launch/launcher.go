@@ -80,11 +80,11 @@ func openSession(
 	connectors.WarnOfRemovedKeys(a.Dir, s.Connectors, s.Versions)
 	s.Config, s.Upstream, s.Passthrough, s.Bindings = conf, up, opts.Egress == "passthrough", chosen
 	s.Allow, s.Shared, s.Optional, s.Learn = opts.Allow, opts.Shares, opts.Optional, opts.Learn
-	if s.Approve, err = opts.Asks(); err != nil {
+	if s.Approve, err = opts.Asks(conf.Approval.Approve...); err != nil {
 		return nil, err
 	}
 	if len(s.Approve) > 0 && len(conf.Tunnel) > 0 {
-		a.Infof("aileron: --approve asks about no request to the hosts of tunnel in config.toml: they are not decrypted")
+		a.Infof("aileron: approve asks about no request to the hosts of tunnel in config.toml: they are not decrypted")
 	}
 	agent, _ := agents.Find(s.Agent)
 	s.Unasked = func(c *spec.Connector) bool { return connectors.IsModel(c, agent) }

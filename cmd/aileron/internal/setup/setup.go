@@ -55,6 +55,8 @@ and the secrets come from files.`,
 	f.StringVar(&opts.GitHubFile, "github-token-file", "", "file that holds only a GitHub token")
 	f.BoolVar(&opts.GraphQL, "github-graphql", false,
 		"let gh use GitHub's GraphQL API too, with all that the token may do")
+	f.BoolVar(&opts.AskBeforeWrites, "ask-before-writes", false,
+		"have every session ask you before a request that writes: "+hint.Listed(setup.Writes))
 	f.StringArrayVar(&chosen.Binds, "bind", nil,
 		"CONNECTOR=IDENTITY: which binding to use of a connector that has several (repeatable)")
 	f.StringVar(&opts.Engine, "sandbox", "auto", "the engine that builds the image: "+
