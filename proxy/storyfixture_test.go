@@ -21,6 +21,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/approval"
 	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/proxy/upstream"
@@ -43,14 +44,15 @@ type fixture struct {
 	log    *audit.Log
 	addr   string // of the plane's listener
 	roots  *x509.CertPool
-	kept   net.Conn // the tunnel of the last exchange
+	queue  *approval.Queue // nil: there is no person to ask
+	kept   net.Conn        // the tunnel of the last exchange
 	reader *bufio.Reader
 	stop   func()
 }
 
 func newFixture(t *testing.T, session, operation string) *fixture {
 	t.Helper()
-	set := settings(t, session, "egress", "vault", "binding", "listener")
+	set := settings(t, session, "egress", "vault", "binding", "listener", "approval")
 	mitm, err := ca.NewSession(ca.Options{Session: "story"})
 	check(t, err)
 	f := &fixture{t: t, origin: newStoryOrigin(t), path: filepath.Join(t.TempDir(), "audit.db"), roots: x509.NewCertPool()}
@@ -60,6 +62,12 @@ func newFixture(t *testing.T, session, operation string) *fixture {
 	cfg := proxy.Config{Session: "01STORY", Token: storyToken, CA: mitm, Audit: f.log,
 		Passthrough: set["egress"] == "passthrough",
 		Upstream:    upstream.Options{Dial: time.Hour, Roots: f.origin.roots, Resolve: f.origin.pins()}}
+	if set["approval"] != "" {
+		f.queue = f.decides(set["approval"])
+		if cfg.Approvals = f.queue; set["approval"] == "undecided" {
+			cfg.Hold = time.Millisecond
+		}
+	}
 	f.plane, err = proxy.New(cfg)
 	check(t, err)
 	f.grant(set, operation)
@@ -104,6 +112,30 @@ func (f *fixture) serve(listener front.Listener) {
 	f.stop = func() { f.plane.Drain(context.Background()); cancel(); <-served }
 }
 
+// decides returns a queue whose questions a person decides as soon as they are asked, as the story says.
+func (f *fixture) decides(how string) (q *approval.Queue) {
+	q = approval.New(approval.Options{
+		Record: func(ctx context.Context, event audit.Event, q *approval.Question, fields map[string]any) error {
+			row := audit.Row{Event: event, Source: audit.SourceCLI, Operation: q.Operation, Binding: q.Binding,
+				Method: q.Method, Scheme: q.Scheme, Host: q.Host, Port: q.Port, Path: q.Path, Fields: fields}
+			_, err := f.log.Append(ctx, row)
+			return err
+		},
+		Opened: func(asked approval.Question) {
+			if how == "undecided" {
+				return
+			}
+			go func() {
+				d := approval.Decision{Approve: how == "approved", For: approval.Once, Surface: "cli"}
+				if _, err := q.Decide(context.Background(), asked.ID, d); err != nil {
+					f.t.Errorf("decide: %v", err)
+				}
+			}()
+		},
+	})
+	return q
+}
+
 // close ends the session, and returns its rows.
 func (f *fixture) close() string {
 	f.t.Helper()
@@ -111,6 +143,9 @@ func (f *fixture) close() string {
 		_ = f.kept.Close()
 	}
 	f.stop()
+	if f.queue != nil {
+		f.queue.Close()
+	}
 	check(f.t, f.log.Close())
 	log, err := audit.Open(f.path, audit.Options{})
 	check(f.t, err)
@@ -148,7 +183,7 @@ func rowText(t *testing.T, r audit.Row) string {
 	if r.Redactions > 0 {
 		parts = append(parts, fmt.Sprintf("redactions=%d", r.Redactions))
 	}
-	for _, varies := range []string{"request_id", "ttfb_us"} {
+	for _, varies := range []string{"request_id", "ttfb_us", "approval_id", "waited_ms"} {
 		delete(r.Fields, varies)
 	}
 	if len(r.Fields) > 0 {

@@ -240,7 +240,8 @@ func bodyText(body io.ReadCloser, trailer *http.Header) string {
 	return text
 }
 
-var varying = regexp.MustCompile(`(X-Aileron-Audit-Id: |"audit_id":")[0-9A-Z]{26}`)
+var varying = regexp.MustCompile(
+	`(X-Aileron-Audit-Id: |"audit_id":"|"approval_id":"|/v1/approvals/|user's approval )[0-9A-Z]{26}`)
 
 // normalize replaces what differs in each run.
 func normalize(text string) string { return varying.ReplaceAllString(text, "${1}{id}") }

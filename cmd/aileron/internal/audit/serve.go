@@ -53,7 +53,8 @@ func newAuditServeCommand(a *cli.App) *cobra.Command {
 			return auditServe(ctx, a, *opts)
 		},
 	}
-	cmd.Flags().StringVar(&opts.listen, "listen", "", "loopback address and port; port 0 is any that is free (default: 127.0.0.1:0)")
+	cmd.Flags().StringVar(&opts.listen, "listen", "",
+		"loopback address and port; port 0 is any that is free (default: 127.0.0.1:0)")
 	cmd.Flags().BoolVar(&opts.decide, "decide", false, "approve and deny what waits, too: aileron approval list")
 	cmd.Flags().DurationVar(&opts.idle, "idle", 30*time.Minute, "end when no page has been open for this time")
 	return cmd
