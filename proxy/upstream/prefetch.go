@@ -9,7 +9,7 @@ import (
 )
 
 // prefetchPiece is the least by which the memory for a body grows.
-const prefetchPiece = 16 << 10
+const prefetchPiece = 2 << 10
 
 // Prefetch reads up to most bytes of the body before it is sent: the first attempt sends them. take is called before
 // memory is used, with its size, and reports whether it may be. whole is whether the body has no more. The error is

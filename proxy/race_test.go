@@ -1,0 +1,6 @@
+//go:build race
+
+package proxy
+
+// racing is whether the race detector is on, which takes memory of its own.
+const racing = true
