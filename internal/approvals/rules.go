@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/durable"
@@ -97,13 +99,52 @@ func (r Rules) path(id string) string { return filepath.Join(r.dir, id+".json") 
 // be read, of which one may be another.
 func (r Rules) Find(s approval.Subject) (found approval.Rule, ok bool, err error) {
 	all, err := r.List()
+	found, ok = find(all, s)
+	return found, ok, err
+}
+
+func find(all []approval.Rule, s approval.Subject) (found approval.Rule, ok bool) {
 	for _, rule := range all {
 		if rule.Subject == s && (!ok || !rule.Approve) {
 			found, ok = rule, true
 		}
 	}
-	return found, ok, err
+	return found, ok
 }
+
+// Cached returns Find with what the files said when the directory was changed last: aileron adds, replaces and removes
+// files, and writes into none. It is safe for concurrent use.
+func (r Rules) Cached() func(approval.Subject) (approval.Rule, bool, error) {
+	var mu sync.Mutex
+	var was fs.FileInfo
+	var all []approval.Rule
+	return func(s approval.Subject) (approval.Rule, bool, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		now, err := os.Stat(r.dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			was = nil
+			return approval.Rule{}, false, nil
+		}
+		if err != nil || was == nil || !os.SameFile(was, now) || !was.ModTime().Equal(now.ModTime()) {
+			was = nil
+			read, failed := r.List()
+			if failed != nil {
+				found, ok := find(read, s)
+				return found, ok, failed
+			}
+			all = read
+			if err == nil && time.Since(now.ModTime()).Abs() > settled { // no other change has the same time
+				was = now
+			}
+		}
+		found, ok := find(all, s)
+		return found, ok, nil
+	}
+}
+
+// settled is how long ago a directory was changed whose next change has another time, on any file system.
+const settled = 3 * time.Second
 
 // Keep adds a decision. It is durable when Keep returns.
 func (r Rules) Keep(rule approval.Rule) error {
@@ -138,6 +179,12 @@ func (r Rules) Get(id string) (approval.Rule, error) {
 		return approval.Rule{}, fs.ErrNotExist
 	}
 	return r.read(id)
+}
+
+// Broken reports whether there is a file of an id that cannot be read. It decides nothing, and can be dropped.
+func (r Rules) Broken(id string) bool {
+	_, err := r.Get(id)
+	return err != nil && !errors.Is(err, fs.ErrNotExist)
 }
 
 // Drop removes a decision. Running sessions ask anew from the next request on. The error is one that [fs.ErrNotExist]

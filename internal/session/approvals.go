@@ -25,7 +25,7 @@ func (s *Session) newApprovals() *approval.Queue {
 	rules := approvals.In(s.opts.Home)
 	o := approval.Options{
 		Session: s.id, Agent: s.opts.Agent, Record: s.recordApproval,
-		Standing: rules.Find, Keep: rules.Keep, Drop: rules.Drop,
+		Standing: rules.Cached(), Keep: rules.Keep, Drop: rules.Drop,
 	}
 	if s.opts.Notifier != nil {
 		o.Opened = s.opts.Notifier.Opened

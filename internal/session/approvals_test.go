@@ -166,6 +166,14 @@ func TestARuleThatIsNotWholeDecidesNothing(t *testing.T) {
 			t.Errorf("a file %s approves", name)
 		}
 	}
+	broken := must.Get(FindApproval(t.Context(), o.Home, id, true))(t)
+	desk := NewDesk(o.Home, "page", func(home string) (*audit.Log, error) {
+		return audit.Open(filepath.Join(home, "audit.db"), audit.Options{})
+	})
+	must.Do(t, desk.TakeBack(t.Context(), broken))
+	if _, err := FindApproval(t.Context(), o.Home, id, true); !errors.As(err, new(*UnknownApprovalError)) {
+		t.Errorf("a broken file that was revoked: %v", err)
+	}
 	must.Do(t, os.WriteFile(filepath.Join(dir, id+".json"), []byte(whole), 0o600))
 	if ticket := waiting(t, s, "/whole"); state(t, ticket) != approval.Approved {
 		t.Errorf("a whole file: %s", state(t, ticket))

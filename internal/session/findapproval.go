@@ -98,6 +98,9 @@ func FindApproval(ctx context.Context, home, id string, decide bool) (approval.Q
 	case 1:
 		return withBody(ctx, home, found[0])
 	case 0:
+		if whole := strings.ToUpper(id); decide && approvals.In(home).Broken(whole) {
+			return approval.Question{ID: whole, State: approval.Denied, For: approval.Always}, nil // to be revoked
+		}
 		unknown := hint.New(&UnknownApprovalError{id}, "see what waits with: aileron approval list")
 		return approval.Question{}, errors.Join(unknown, err)
 	}
