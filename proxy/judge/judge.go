@@ -61,10 +61,10 @@ func undecidable(format string, args ...any) error { return &Undecidable{fmt.Spr
 // Read reads a request that may be op, which judges bodies. query is that of its URL, as it is sent: a GET has all
 // there that others have in their body. Its error is an [Undecidable].
 func Read(op *spec.Operation, header http.Header, query string, body []byte) (Content, error) {
-	if err := checkFields(header); err != nil {
-		return nil, err
-	}
 	if op.GraphQL != nil && op.Method == http.MethodGet {
+		if err := checkFields(header); err != nil {
+			return nil, err
+		}
 		return readGraphQLQuery(query)
 	}
 	if err := checkType(header); err != nil {
@@ -93,8 +93,11 @@ func checkFields(header http.Header) error {
 	return nil
 }
 
-// checkType checks that a body is JSON in UTF-8, as it is.
+// checkType checks that a body is JSON in UTF-8, as it is, and what checkFields does.
 func checkType(header http.Header) error {
+	if err := checkFields(header); err != nil {
+		return err
+	}
 	if len(header["Content-Encoding"]) > 0 {
 		return undecidable("it has a Content-Encoding")
 	}
