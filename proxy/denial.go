@@ -69,6 +69,13 @@ func (d *Denial) WithStatus(status int) *Denial {
 	return d
 }
 
+// WithHint returns d with what to do next, where its reason's other causes need something else. It does not help to try
+// again.
+func (d *Denial) WithHint(hint string) *Denial {
+	d.advice = &advice{false, hint}
+	return d
+}
+
 // Ends reports whether the client's connection ends with the response.
 func (d *Denial) Ends() bool { return d.ends }
 

@@ -52,6 +52,12 @@ type fixture struct {
 
 func newFixture(t *testing.T, session, operation string) *fixture {
 	t.Helper()
+	return newFixtureAt(t, session, operation, front.Listener{})
+}
+
+// newFixtureAt is newFixture with a listener that has more than a story's settings say.
+func newFixtureAt(t *testing.T, session, operation string, at front.Listener) *fixture {
+	t.Helper()
 	set := settings(t, session, "egress", "vault", "binding", "listener", "approval")
 	mitm, err := ca.NewSession(ca.Options{Session: "story"})
 	check(t, err)
@@ -71,7 +77,8 @@ func newFixture(t *testing.T, session, operation string) *fixture {
 	f.plane, err = proxy.New(cfg)
 	check(t, err)
 	f.grant(set, operation)
-	f.serve(front.Listener{Sealed: set["listener"] == "sealed"})
+	at.Sealed = set["listener"] == "sealed"
+	f.serve(at)
 	return f
 }
 

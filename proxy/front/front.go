@@ -10,8 +10,9 @@
 //	err = front.New(plane).Serve(ctx, listener, front.Listener{Sealed: true})
 //
 // A connection takes a seat (accept.go), where there is one, and its requests are dispatched in handler.go: CONNECT,
-// absolute form, API. What follows a CONNECT is in tunnel.go, its TLS in clienttls.go; ciphertext.go bounds what a
-// client may send below TLS. The tunnel to a host of [proxy.Config].TLSPassthrough is spliced (tlspassthrough.go).
+// absolute form, API, models (model.go). What follows a CONNECT is in tunnel.go, its TLS in clienttls.go; ciphertext.go
+// bounds what a client may send below TLS. The tunnel to a host of [proxy.Config].TLSPassthrough is spliced
+// (tlspassthrough.go).
 package front
 
 import (

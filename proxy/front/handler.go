@@ -276,10 +276,12 @@ func (h *handler) forward(r *http.Request) *http.Response {
 	if d != nil {
 		return h.front.plane.Reject(at, r, d).Response(r)
 	}
-	return h.tunnel(at).Answer(r)
+	inner := h.tunnel(at)
+	inner.counted = true
+	return inner.Answer(r)
 }
 
-// serveAPI serves a request that is not for a proxy: the session's API.
+// serveAPI serves a request that is not for a proxy: the session's API, and models.
 func (h *handler) serveAPI(w http.ResponseWriter, r *http.Request) {
 	own, ok := w.(*wire.ResponseWriter)
 	if !ok {
@@ -300,6 +302,10 @@ func (h *handler) serveAPI(w http.ResponseWriter, r *http.Request) {
 	}
 	if d != nil {
 		_ = own.Respond(f.api.Deny(client.Arrival(), r, d))
+		return
+	}
+	if m, target, ok := h.listener.model(r.RequestURI); ok {
+		_ = own.Respond(h.serveModel(m, target, r))
 		return
 	}
 	_ = own.Respond(f.api.Answer(client, r))

@@ -27,6 +27,8 @@ type Listener struct {
 	// Names are names of the listener, as "host:port", beside its own address:
 	// those under which a gateway or an engine makes it reachable.
 	Names []string
+	// Models are providers' APIs that the listener serves without a proxy.
+	Models []Model
 }
 
 // isNamed reports whether host, the Host field of a request, is a name of the

@@ -163,7 +163,11 @@ func (f *Front) rejectTunnel(at proxy.Arrival, d *proxy.Denial) {
 type tunnel struct {
 	front  *Front
 	at     proxy.Arrival
-	sealed bool        // its listener is
+	sealed bool // its listener is
+
+	counted        bool // the rate has counted its request
+	operationsOnly bool // what is no operation of a connector is denied, whatever the session passes through
+
 	opened func() bool // ends what bounds the handshake; nil: it was called
 	asked  atomic.Bool // a request came
 }
@@ -204,12 +208,15 @@ func (h *tunnel) Answer(r *http.Request) (res *http.Response) {
 		}
 	}()
 	r.Body = x.Body(r.Body)
-	if h.at.Source != audit.SourceForwardHTTP && !f.rate.Allow() { // handler has counted those
+	if !h.counted && !f.rate.Allow() {
 		return x.Reject(f.denyRate()).Response(r)
 	}
 	decision := proxy.Decide(x.Question())
 	if decision.Verdict == proxy.SessionAPI {
 		return f.api.Answer(f.clientOf(r, h.at.Redirected, h.sealed), r)
+	}
+	if decision.Verdict == proxy.Passthrough && h.operationsOnly {
+		decision = proxy.Denied(proxy.ReasonHost.Deny("no installed connector allows %s", h.at.Authority.Host))
 	}
 	x.Decided(decision)
 	res, d := f.plane.Do(x)
