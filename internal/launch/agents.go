@@ -81,7 +81,8 @@ func AgentOnHost(agent agents.Agent, args []string, getenv func(string) string,
 	if ok {
 		file = agent.MCP.FileFor(program)
 	}
-	return HostCommand{Agent: agent.Name, File: file, Args: slices.Concat(agent.Commands[:1], agent.Args, args), Env: env}
+	return HostCommand{Agent: agent.Name, File: file, Args: slices.Concat(agent.Commands[:1], agent.Args, args), Env: env,
+		Models: agent.Models}
 }
 
 // NoAgent returns the error about a name that is not an agent's.

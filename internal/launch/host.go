@@ -29,7 +29,8 @@ type HostCommand struct {
 	Args  []string // the command and its arguments
 	Env   []string // further variables
 	// File is the text of a file of the session for which [agents.FilePlace] stands among Args; "" is none.
-	File string
+	File   string
+	Models []agents.Endpoint // that the command takes from its environment
 }
 
 // place writes the file of the command into the directory of its session.
@@ -59,7 +60,7 @@ func (l *Launcher) OnHost(ctx context.Context, c HostCommand) error {
 	defer signal.Stop(signals)
 
 	stop := session.NewStopRequest()
-	host, err := l.OpenHost(ctx, Host{Agent: c.Agent, Mode: "off", Listen: "127.0.0.1:0", Stop: stop})
+	host, err := l.OpenHost(ctx, Host{Agent: c.Agent, Mode: "off", Listen: "127.0.0.1:0", Stop: stop, Models: c.Models})
 	if err != nil {
 		return err
 	}

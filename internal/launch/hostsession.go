@@ -2,11 +2,13 @@ package launch
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/ALRubinger/aileron/ca"
@@ -15,6 +17,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/proxy/front"
+	"github.com/ALRubinger/aileron/sandbox/agents"
 )
 
 // Host describes a session on this host.
@@ -24,6 +27,7 @@ type Host struct {
 	Listen string // HOST:PORT; port 0 is any
 	CAFile string // gets the session's CA; "" is a file in the session's directory
 	Stop   *session.StopRequest
+	Models []agents.Endpoint // that the command takes from its environment
 }
 
 // HostSession is a session that serves a TCP port of this machine.
@@ -34,6 +38,8 @@ type HostSession struct {
 	CAFile   string // the session's CA
 	Bundle   string // the system's roots and the session's CA
 	Exposed  bool   // other machines may reach the port
+
+	models []string // the variables of models' endpoints
 }
 
 // OpenHost opens a session, writes its CA and bundle, and serves it on a TCP port. The caller closes it.
@@ -68,7 +74,9 @@ func (l *Launcher) OpenHost(ctx context.Context, o Host) (_ *HostSession, err er
 	if err = s.Serve(ctx, false); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	s.Listen(ctx, listener, front.Listener{Names: listenNames(o.Listen, listener.Addr())})
+	models := modelsOf(o.Models, s.Connectors(), rand.Text)
+	h.models = models.environment("http://"+at, l.Environ, l.Infof)
+	s.Listen(ctx, listener, front.Listener{Names: listenNames(o.Listen, listener.Addr()), Models: models.served()})
 	s.Sweep(ctx)
 	return h, nil
 }
@@ -120,12 +128,12 @@ func (h *HostSession) writeTrust() error {
 	return nil
 }
 
-// Environment returns the variables by which a command of this host uses the session: proxy, trust, API and
-// placeholders.
+// Environment returns the variables by which a command of this host uses the session: proxy, trust, API, placeholders
+// and endpoints of models.
 func (h *HostSession) Environment() []string {
 	env := append(h.clients().Variables(),
 		"AILERON_API_URL="+h.APIURL, "AILERON_TOKEN="+h.Token(), "AILERON_SESSION_ID="+h.ID())
-	return append(env, h.Placeholders()...)
+	return slices.Concat(env, h.Placeholders(), h.models)
 }
 
 // clients returns what clients on this host learn from variables.

@@ -50,6 +50,9 @@ type Agent struct {
 	// NeverAsks: it uses its tools without asking, and has no Unattended.
 	NeverAsks bool
 
+	// Models are where it takes the endpoints of models from the environment when it runs on this host. Nil: it does not.
+	Models []Endpoint
+
 	// MCP is how the agent is told of an MCP server when it runs on this host. In a sandbox it has commands.
 	MCP Registration
 

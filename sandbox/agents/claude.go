@@ -36,6 +36,7 @@ func claude() Agent {
 		State:      []string{".claude"},
 		Resume:     []string{"--continue"},
 		Prelude:    claudePrelude,
+		Models:     []Endpoint{anthropicLibrary},
 		// With "=": the flag takes every argument behind it otherwise.
 		MCP: Registration{Args: []string{
 			`--mcp-config={"mcpServers":{"aileron":{"command":{program},"args":["mcp"]}}}`}},

@@ -20,7 +20,9 @@ unset project`
 //
 // It reads its settings from files only, so those that it needs in a sandbox are
 // in the image, and the user's own override them. With --sandbox=off there are
-// none of them, and its own sandbox is as the user has configured it.
+// none of them, and its own sandbox is as the user has configured it. It does not
+// read OPENAI_BASE_URL any more, and a provider in its arguments would replace the
+// one that the user has chosen: its requests take the proxy.
 func codex() Agent {
 	return Agent{
 		Name:     "codex",

@@ -31,6 +31,7 @@ func opencode() Agent {
 		// What its configuration denies stays denied, and its plan mode too: OPENCODE_PERMISSION would overrule both.
 		Unattended: Switch{Arg: "--auto", Behind: []string{"run"}},
 		Rights:     []string{"OPENCODE_PERMISSION", "OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT", "OPENCODE_CONFIG_DIR"},
+		Models:     []Endpoint{anthropicAISDK, openaiAISDK},
 		MCP: Registration{Variable: "OPENCODE_CONFIG_CONTENT",
 			Config: `{"mcp":{"aileron":{"type":"local","command":[{program},"mcp"],"enabled":true}}}`},
 		State:      []string{".local/share/opencode", ".local/state/opencode"},

@@ -24,7 +24,8 @@ esac`
 //
 // It uses its tools without asking, whatever it is told, so that there is no switch for that. Version 0.87 has no MCP:
 // the commands of connectors are what it uses. From 1.0 on it has, and ignores --mcp-config: an extension registers the
-// server, so that its ~/.pi/agent/mcp.json need not be changed.
+// server, so that its ~/.pi/agent/mcp.json need not be changed. It has the URL of each model in its own catalogue, and
+// none from the environment.
 func pi() Agent {
 	return Agent{
 		Name:     "pi",
