@@ -258,3 +258,17 @@ func TestAHostileDevcontainerFails(t *testing.T) {
 		})
 	}
 }
+
+// What an image asks for in its label is not in force, and is named.
+func TestTheLabelOfADevcontainersImageIsNamed(t *testing.T) {
+	u := composing(t, "podman")
+	u.write(".devcontainer/devcontainer.json", `{"build": {"dockerfile": "Dockerfile"}}`)
+	u.write(".devcontainer/Dockerfile", image("FROM BASE\nLABEL devcontainer.metadata='"+
+		`[{"id":"x","privileged":true},{"remoteUser":"root","capAdd":["SYS_ADMIN"]}]`+"'\n"))
+	r := u.inDevcontainer("id -un; grep -c CapBnd:.0000000000000000 /proc/self/status", "--trust-project")
+	if r.code != 0 || strings.HasPrefix(r.out, "root\n") && os.Getuid() != 0 || !strings.HasSuffix(r.out, "\n1\n") {
+		t.Errorf("exit %d, %q\n%s", r.code, r.out, r.err)
+	}
+	contains(t, "the lines", r.err, "the image asks for capAdd privileged remoteUser in its label devcontainer.metadata, "+
+		"of which nothing is in force", "hint: what you want of it, write into devcontainer.json")
+}

@@ -232,6 +232,12 @@ func (e *Engine) pin(ctx context.Context, img Image) (Image, engine.Image, error
 	return img, found, nil
 }
 
+// ImageLabel returns a label of the image that will run, "" if it has none.
+func (p *Prepared) ImageLabel(ctx context.Context, name string) (string, error) {
+	_, found, err := p.Engine.pin(ctx, p.Image)
+	return found.Labels[name], err
+}
+
 // extraRoots are roots that this host trusts and a base image does not, such
 // as those of a network that inspects TLS: builds need them to fetch.
 func (e *Engine) extraRoots(ctx context.Context, base Image) (string, error) {

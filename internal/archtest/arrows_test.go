@@ -262,6 +262,7 @@ var arrows = []arrow{
 	{"internal/launch", "proxy/front", "describes the listeners of the proxy"},
 	{"internal/launch", "sandbox", "prepares and runs the sandbox"},
 	{"internal/launch", "sandbox/agents", "the error for an agent that does not exist, and what one needs"},
+	{"internal/launch", "sandbox/devcontainer", "names what the label of an image asks for"},
 	{"internal/launch", "sandbox/engine", "limits, patience and errors of engines"},
 	{"internal/launch", "sandbox/gateway", "the other end of the published ports"},
 	{"internal/launch", "shims", "renders the list of tools"},

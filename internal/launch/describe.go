@@ -2,6 +2,7 @@ package launch
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/devcontainer"
 	"github.com/ALRubinger/aileron/shims"
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -191,4 +193,18 @@ func notesIn(image fs.ReadLinkFS, at string) ([]trust.File, error) {
 		return append(files, trust.File{Path: at, Data: shims.Notes()}), nil
 	}
 	return files, err
+}
+
+// reportMetadata names what the image of a devcontainer asks for, and does not get.
+func (b *sandboxed) reportMetadata(ctx context.Context) error {
+	if b.Composed == nil {
+		return nil
+	}
+	label, err := b.prepared.ImageLabel(ctx, devcontainer.MetadataLabel)
+	if asked := devcontainer.AskedFor(label); asked != "" {
+		b.Infof("aileron: the image asks for %s in its label %s, of which nothing is in force", asked,
+			devcontainer.MetadataLabel)
+		b.Infof("  hint: what you want of it, write into devcontainer.json")
+	}
+	return err
 }

@@ -222,6 +222,9 @@ func (b *sandboxed) run(ctx context.Context) (int, error) {
 	if why := b.prepared.Displaced; why != "" {
 		b.Infof("aileron: the project is at %s alone, and not at %s: %s", sandbox.Workspace, b.dir, why)
 	}
+	if err := b.reportMetadata(ctx); err != nil {
+		return 1, err
+	}
 	b.reportGit(b.git())
 	b.reportSettings(m)
 	b.ports.record, b.ports.report = s.RecordPort, b.Infof

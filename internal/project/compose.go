@@ -38,14 +38,14 @@ func (a *Asker) useDevcontainer(ctx context.Context, u *Use, o *Session, s *Sand
 		return err
 	}
 	for _, n := range plan.Warnings {
-		a.Infof("aileron: %s: %s", plan.File, n)
+		a.Infof("aileron: %s: %s", devcontainer.Word(plan.File), n)
 	}
 	var before []Widening // that a person has agreed to for the host
 	switch {
 	case plan.OnHost == nil:
 	case o == nil:
 		a.Infof("aileron: %s: initializeCommand does not run: this command starts no sandbox; what it makes for the build "+
-			"has to be there", plan.File)
+			"has to be there", devcontainer.Word(plan.File))
 	case s.Devcontainer.HostCommands:
 		if plan, before, err = a.initialize(ctx, u, plan, dir, home); err != nil {
 			return err
@@ -109,7 +109,7 @@ func devcontainerFault(p *devcontainer.Plan, err error) error {
 // useImageOf puts in force what is about the image.
 func (u *Use) useImageOf(p *devcontainer.Plan) {
 	if b := p.Build; b != nil {
-		u.InForce = append(u.InForce, "the image of "+b.Dockerfile)
+		u.InForce = append(u.InForce, "the image of "+devcontainer.Word(b.Dockerfile))
 		u.Widens = append(u.Widens, Widening{Brief: "build an image outside of the sandbox",
 			What: fmt.Sprintf("build the image of %q, with %s of the project, outside of the sandbox: as root of a container, "+
 				"with the network of the engine's machine, without mediation and without a row in the audit log", b.Dockerfile,
@@ -122,7 +122,7 @@ func (u *Use) useImageOf(p *devcontainer.Plan) {
 			u.widen("build its stage " + strconv.Quote(b.Target) + " alone")
 		}
 	} else {
-		u.InForce = append(u.InForce, "image "+p.Image)
+		u.InForce = append(u.InForce, "image "+devcontainer.Word(p.Image))
 		u.widen("run the image " + strconv.Quote(p.Image))
 	}
 	switch {

@@ -142,7 +142,7 @@ func (a *Asker) readDevcontainer(ctx context.Context, u *Use, s *Sandbox, dir st
 	switch {
 	case o.Name == "" && (before == "" || len(found) == 0):
 	case o.Name == "":
-		a.Infof("aileron: %s takes precedence over %s", before, found[0])
+		a.Infof("aileron: %s takes precedence over %s", before, devcontainer.Word(found[0]))
 		return nil, nil //nolint:nilnil // as above
 	case s.Image != "":
 		return nil, failure.Usagef("--image names another image than --devcontainer=%s; use one of them", o.Name)

@@ -18,6 +18,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/sandbox/devcontainer"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
@@ -161,13 +162,14 @@ func (a *Asker) agreeToProject(home string, u *Use) error {
 
 // printProject prints what is in force of a project's file, and what is not.
 func (a *Asker) printProject(u *Use) {
+	file := devcontainer.Word(u.File.Path)
 	for _, part := range []struct {
 		what string
 		all  []string
 	}{
-		{"in force by " + u.File.Path, u.InForce},
-		{"a flag takes precedence over " + u.File.Path + " for", u.overruled},
-		{"without a sandbox, " + u.File.Path + " is not in force for", u.unused},
+		{"in force by " + file, u.InForce},
+		{"a flag takes precedence over " + file + " for", u.overruled},
+		{"without a sandbox, " + file + " is not in force for", u.unused},
 	} {
 		if len(part.all) > 0 {
 			a.Infof("aileron: %s: %s", part.what, strings.Join(part.all, "; "))

@@ -40,6 +40,8 @@ const (
 	maxFile  = 256 << 10
 	maxDepth = 32
 	maxFound = 64 // configurations of a project
+
+	maxSiblings = 10_000 // entries of the directory in which they are looked for
 )
 
 const (
@@ -61,25 +63,37 @@ func Find(root *os.Root) ([]string, error) {
 		return found, nil // there is none, or it is no directory of the project
 	}
 	defer dir.Close()
-	entries, err := dir.ReadDir(-1)
-	if err != nil && len(entries) == 0 {
-		return found, nil // it is no directory
+	named, err := findNamed(root, dir)
+	if err == nil && len(found)+len(named) > maxFound {
+		err = hint.New(fmt.Errorf("read %s: it has more than %d configurations", directory, maxFound), hintOff)
 	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	for _, entry := range entries {
-		name := path.Join(directory, entry.Name(), fileName)
-		if !entry.IsDir() || !is(root, name) {
-			continue
+	return append(found, named...), err
+}
+
+const hintOff = "start without them: --devcontainer=off"
+
+// findNamed returns the paths of the configurations in the directories of dir, which is .devcontainer, sorted.
+func findNamed(root *os.Root, dir *os.File) (found []string, err error) {
+	for looked := 0; ; {
+		entries, err := dir.ReadDir(entriesAtOnce)
+		if err != nil { // that of its end, or it is no directory
+			slices.Sort(found)
+			return found, nil //nolint:nilerr // as said
 		}
-		if !printable(entry.Name()) {
-			return nil, hint.New(fmt.Errorf("read %q: its name has a character that cannot be seen", name), "rename it")
+		if looked += len(entries); looked > maxSiblings {
+			return nil, hint.New(fmt.Errorf("read %s: it has more than %d entries", directory, maxSiblings), hintOff)
 		}
-		if found = append(found, name); len(found) > maxFound {
-			return nil, hint.New(fmt.Errorf("read %s: it has more than %d configurations", directory, maxFound),
-				"start without them: --devcontainer=off")
+		for _, entry := range entries {
+			name := path.Join(directory, entry.Name(), fileName)
+			if !entry.IsDir() || !is(root, name) {
+				continue
+			}
+			if !printable(entry.Name()) {
+				return nil, hint.New(fmt.Errorf("read %q: its name has a character that cannot be seen", name), "rename it")
+			}
+			found = append(found, name)
 		}
 	}
-	return found, nil
 }
 
 // openDir opens a directory, and nothing else: a pipe would be waited for.

@@ -3,6 +3,8 @@ package devcontainer
 import (
 	"cmp"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/ALRubinger/aileron/internal/termsafe"
@@ -21,7 +23,7 @@ func (p *Plan) Text() string {
 	line("image", p.Image)
 	if b := p.Build; b != nil {
 		line("dockerfile", b.Dockerfile)
-		line("context", b.Context+", of which it copies "+cmp.Or(strings.Join(b.Reads, " "), "nothing"))
+		line("context", Word(b.Context)+", of which it copies "+cmp.Or(words(b.Reads), "nothing"))
 		line("target", b.Target)
 		for _, arg := range b.Args {
 			line("argument", arg.Name+"="+arg.Value)
@@ -30,14 +32,14 @@ func (p *Plan) Text() string {
 	line("user", cmp.Or(p.User, "the image's"))
 	line("workspace", p.Workspace.Folder)
 	if p.Workspace.Source != "" {
-		line("mount", "bind "+p.Workspace.Source+" at "+p.Workspace.Mount)
+		line("mount", "bind "+Word(p.Workspace.Source)+" at "+Word(p.Workspace.Mount))
 	}
 	for _, v := range p.Env {
 		line("variable", v.Name+"="+v.Value)
 	}
-	line("unset", strings.Join(p.Unset, " "))
+	line("unset", words(p.Unset))
 	for _, m := range p.Mounts {
-		text := fmt.Sprintf("%s %s at %s", m.Type, m.Source, m.Target)
+		text := fmt.Sprintf("%s %s at %s", m.Type, Word(m.Source), Word(m.Target))
 		if m.ReadOnly {
 			text += ", read-only"
 		}
@@ -47,8 +49,8 @@ func (p *Plan) Text() string {
 		line("port", fmt.Sprint(port))
 	}
 	line("egress", p.Egress)
-	line("connectors", strings.Join(p.Connectors, " "))
-	line("packages", strings.Join(p.Packages, " "))
+	line("connectors", words(p.Connectors))
+	line("packages", words(p.Packages))
 	if p.OnHost != nil {
 		p.OnHost.text(line)
 	}
@@ -64,6 +66,26 @@ func (p *Plan) Text() string {
 	return s.String()
 }
 
+// Word returns a name as it stands in a line: in quotes, unless it is one plain word, so that no name of a project
+// looks like what the line has besides.
+func Word(name string) string {
+	if plainWord.MatchString(name) {
+		return name
+	}
+	return strconv.Quote(name)
+}
+
+var plainWord = regexp.MustCompile(`^[\pL\pN_./:@%+=~${}*?\[\]-]+$`)
+
+// words returns names as a list.
+func words(names []string) string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		all[i] = Word(name)
+	}
+	return strings.Join(all, " ")
+}
+
 func (c Command) text(line func(name, value string)) {
 	for _, part := range c.Parts {
 		text := part.Shell
@@ -71,7 +93,7 @@ func (c Command) text(line func(name, value string)) {
 			text = fmt.Sprintf("%q", part.Args)
 		}
 		if part.Name != "" {
-			text = part.Name + ": " + text
+			text = Word(part.Name) + ": " + text
 		}
 		line(c.Phase, text)
 	}

@@ -32,6 +32,7 @@ type Image struct {
 	User    string
 	Env     []string
 	Volumes map[string]struct{}
+	Labels  map[string]string
 
 	Layer Layer
 }
@@ -48,7 +49,7 @@ func (e *Engine) Image(ctx context.Context, ref string) (Image, error) {
 	}
 	img := Image{ID: found.ID, Architecture: found.Architecture}
 	if c := found.Config; c != nil {
-		img.User, img.Env, img.Volumes = c.User, c.Env, c.Volumes
+		img.User, img.Env, img.Volumes, img.Labels = c.User, c.Env, c.Volumes, c.Labels
 	}
 	if _, socket := e.Local(); socket {
 		img.Layer = layersOf(found)
