@@ -11,6 +11,7 @@ import (
 
 	"github.com/ALRubinger/aileron/proxy/approval"
 	"github.com/ALRubinger/aileron/proxy/budget"
+	"github.com/ALRubinger/aileron/proxy/judge"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -33,20 +34,41 @@ const retryApproval = 30
 // ApprovalsPath is the endpoint of the session's API that has the state of an approval, with its id behind it.
 const ApprovalsPath = "/v1/approvals/"
 
-// needsApproval reports whether a person has to approve the exchange's request.
-func (x *Exchange) needsApproval() bool {
-	if op := x.match.Operation; op != nil && op.Approval == "required" {
-		return true
+// needsApproval reports whether a person has to approve the exchange's request. byBody is whether that is so unless a
+// condition for its body fails.
+func (x *Exchange) needsApproval() (asks, byBody bool) {
+	if ask := x.p.cfg.AskFirst; ask != nil &&
+		ask(Asked{x.match.Operation, x.target, x.request.Header, x.decision.Doubtful}) {
+		return true, false
 	}
-	ask := x.p.cfg.AskFirst
-	return ask != nil && ask(Asked{x.match.Operation, x.target, x.request.Header, x.decision.Doubtful})
+	op := x.match.Operation
+	switch {
+	case op == nil:
+		return false, false
+	case op.Approval == spec.ApprovalWhen && !x.decision.Doubtful:
+		return judge.TargetAsks(op, x.match.Params, x.target.Query, x.request.Header)
+	}
+	return op.Approval != spec.ApprovalNone && op.Approval != "", false
 }
 
 // awaitApproval holds a request until a person has approved it, and denies it if that takes too long. It has no
 // credential meanwhile, and no intent: nothing of it is sent.
 func (x *Exchange) awaitApproval() *Denial {
-	if !x.needsApproval() {
+	asks, byBody := x.needsApproval()
+	if !asks {
 		return nil
+	}
+	until := time.Now().Add(x.p.cfg.Hold)
+	ctx, cancel := context.WithCancelCause(x.request.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(x.p.draining, func() { cancel(errDraining) })()
+	hold := x.p.budget.Conn().Hold(func() { cancel(budget.ErrShed) })
+	if byBody {
+		x.hold = hold
+		body, whole, d := x.prefetch(ctx, until)
+		if d != nil || whole && !judge.BodyAsks(x.match.Operation, x.request.Header, body) {
+			return d
+		}
 	}
 	if x.p.cfg.Approvals == nil {
 		d := ReasonApproval.Deny("%s asks for an approval", x.what())
@@ -58,10 +80,6 @@ func (x *Exchange) awaitApproval() *Denial {
 			return d // what it would be denied for afterwards
 		}
 	}
-	until := time.Now().Add(x.p.cfg.Hold)
-	ctx, cancel := context.WithCancelCause(x.request.Context())
-	defer cancel(nil)
-	defer context.AfterFunc(x.p.draining, func() { cancel(errDraining) })()
 	r, d := x.approvalRequest()
 	if d != nil {
 		return d
@@ -71,8 +89,7 @@ func (x *Exchange) awaitApproval() *Denial {
 			return d
 		}
 	}
-	x.hold = x.p.budget.Conn().Hold(func() { cancel(budget.ErrShed) })
-	if !x.hold.Take(heldCost) {
+	if x.hold = hold; !x.hold.Take(heldCost) {
 		return DenyMemory()
 	}
 	if d := x.readBody(ctx, &r, until); d != nil {
@@ -293,6 +310,27 @@ func (x *Exchange) readBody(ctx context.Context, r *approval.Request, until time
 	if x.sent == nil {
 		return nil
 	}
+	body, whole, d := x.prefetch(ctx, until)
+	if d != nil {
+		return d
+	}
+	r.Streams, r.BodyBytes = !whole, int64(len(body))
+	if r.BodySHA256 = approval.Digest(body); r.Streams {
+		r.BodyBytes, r.BodySHA256 = x.request.ContentLength, ""
+	}
+	r.Body = body[:min(len(body), approval.MaxShown)]
+	if x.content != nil && whole {
+		r.Asks, r.Compared = x.content.String(), approval.Digest(x.content.Repeated(body))
+	}
+	return nil
+}
+
+// prefetch reads up to [maxDigested] bytes of the request's body, which are sent all the same. whole is whether that is
+// all. It can be called again.
+func (x *Exchange) prefetch(ctx context.Context, until time.Time) (body []byte, whole bool, _ *Denial) {
+	if x.sent == nil {
+		return nil, true, nil
+	}
 	type result struct {
 		body  []byte
 		whole bool
@@ -310,27 +348,20 @@ func (x *Exchange) readBody(ctx context.Context, r *approval.Request, until time
 	select {
 	case got = <-read:
 	case <-timer.C:
-		return ReasonSlow.Deny("the request body did not come in the time for which a request waits for an approval")
+		return nil, false, ReasonSlow.Deny("the request body did not come in the time for which a request waits for an " +
+			"approval")
 	case <-ctx.Done():
-		return denyHeld(ctx)
+		return nil, false, denyHeld(ctx)
 	}
 	switch {
 	case ctx.Err() != nil:
-		return denyHeld(ctx)
+		return nil, false, denyHeld(ctx)
 	case errors.Is(got.err, budget.ErrShed):
-		return DenyMemory()
+		return nil, false, DenyMemory()
 	case got.err != nil:
-		return DenyBody(got.err)
+		return nil, false, DenyBody(got.err)
 	}
-	r.Streams, r.BodyBytes = !got.whole, int64(len(got.body))
-	if r.BodySHA256 = approval.Digest(got.body); r.Streams {
-		r.BodyBytes, r.BodySHA256 = x.request.ContentLength, ""
-	}
-	r.Body = got.body[:min(len(got.body), approval.MaxShown)]
-	if x.content != nil && got.whole {
-		r.Asks, r.Compared = x.content.String(), approval.Digest(x.content.Repeated(got.body))
-	}
-	return nil
+	return got.body, got.whole, nil
 }
 
 // unescaped returns a value as a server reads it, or as it is on the wire if that is not possible.

@@ -25,6 +25,11 @@ const asksSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"g
    "approval":"required"},
  {"name":"live","method":"GET","path":"/v1/live","hosts":["api.good.example"],"credential":"bearer",
    "upgrade":"websocket","approval":"required"},
+ {"name":"push","method":"PUT","path":"/v1/branches/{branch}","hosts":["api.good.example"],"credential":"bearer",
+   "approval":{"when":{"path.branch":["main","release/*"]}}},
+ {"name":"send","method":"PUT","path":"/v1/send","hosts":["api.good.example"],"credential":"bearer",
+   "inputs":[{"name":"to","in":"query"},{"name":"channel","in":"body"},{"name":"n","type":"integer","in":"body"}],
+   "approval":{"when":{"query.to":["all"],"body.channel":["general"]}}},
  {"name":"get","method":"GET","path":"/v1/things/{id}","hosts":["api.good.example"],"credential":"bearer"},
  {"name":"open","method":"POST","path":"/v1/open","hosts":["plain.good.example"],"approval":"required"}]}]}`
 

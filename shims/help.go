@@ -71,8 +71,12 @@ func operationHelp(b *bytes.Buffer, name string, op *spec.Operation, room []spec
 	if op.Injection != nil {
 		b.WriteString(credentialNote)
 	}
-	if op.Approval == "required" {
-		b.WriteString("It waits for the user's approval. If that takes too long it ends with 75: run it again later.\n")
+	if asks := op.Asks(); asks != "" {
+		b.WriteString("It waits for the user's approval")
+		if op.Approval == spec.ApprovalWhen {
+			put(b, ", ", asks, ", or where that is in doubt")
+		}
+		b.WriteString(". If that takes too long it ends with 75: run it again later.\n")
 	}
 	if why := onWireOnly(op); why != "" {
 		put(b, "\nThis command cannot run it, as ", why, ": send its requests with an HTTP client.\n")

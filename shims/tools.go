@@ -96,13 +96,28 @@ func sizeOf(lines []string) (n int) {
 func operationNames(command string, t spec.Tool, most int) string {
 	var list []string
 	for _, op := range t.Operations[:min(most, len(t.Operations))] {
-		list = append(list, op.Name)
+		list = append(list, op.Name+asks(op))
 	}
 	text := strings.Join(list, ", ")
 	if more := len(t.Operations) - len(list); more > 0 {
 		text = strings.TrimPrefix(fmt.Sprintf("%s, … %d more, see %s --help", text, more, command), ", ")
 	}
 	return text
+}
+
+// maxAsks bounds what a line has of when an operation asks.
+const maxAsks = 80
+
+// asks returns when an operation waits for the user's approval, behind its name.
+func asks(op *spec.Operation) string {
+	when := op.Asks()
+	switch {
+	case when == "":
+		return ""
+	case op.Approval == spec.ApprovalWhen && len(when) <= maxAsks:
+		return " (asks " + when + ")"
+	}
+	return " (asks)"
 }
 
 // sorted returns connectors in an order that does not depend on theirs.

@@ -33,6 +33,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ALRubinger/aileron/spec/condition"
 	"github.com/ALRubinger/aileron/spec/content"
 )
 
@@ -89,9 +90,10 @@ type Operation struct {
 	Path              Template
 	Hosts             []HostPattern
 	Idempotent        bool
-	ResponseTimeout   time.Duration // from the end of a request to the head of its response; 0: the session's
-	Approval          string        // "none" or "required"
-	Injection         *Injection    // nil: no credential
+	ResponseTimeout   time.Duration         // from the end of a request to the head of its response; 0: the session's
+	Approval          string                // ApprovalNone, ApprovalRequired or ApprovalWhen
+	When              []condition.Condition // for ApprovalWhen: a request asks if all of them hold, or may
+	Injection         *Injection            // nil: no credential
 	Inputs            []Input
 	limited           []*Input // those of Inputs that have Values
 	Audit             []AuditField

@@ -80,7 +80,7 @@ func naive(ops []*Operation, ix *Index, t Target) *Operation {
 		if _, ok := op.Path.match(t.Path); !ok || op.Method != t.Method && op.Method != "*" && op.Method != "" {
 			continue
 		}
-		if !op.Hosts[0].covers(t.Host, t.Port) {
+		if !op.Hosts[0].Covers(t.Host, t.Port) {
 			continue
 		}
 		if best == nil || wins(op, best) {

@@ -119,7 +119,7 @@ func (ix *Index) HasRepositories(host string) bool {
 	for _, c := range ix.connectors {
 		for _, t := range c.Tools {
 			for _, op := range t.Operations {
-				covers := func(h HostPattern) bool { return h.covers(host, 443) }
+				covers := func(h HostPattern) bool { return h.Covers(host, 443) }
 				if op.IsRepository() && slices.ContainsFunc(op.Hosts, covers) {
 					return true
 				}

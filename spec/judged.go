@@ -58,7 +58,7 @@ func (c *Connector) checkAllJudge(top node) {
 			}
 			for _, h := range op.Hosts {
 				judged[h] = append(judged[h], op)
-				if parent, ok := h.parent(); ok && !slices.Contains(judged[parent], op) {
+				if parent, ok := h.Parent(); ok && !slices.Contains(judged[parent], op) {
 					judged[parent] = append(judged[parent], op)
 				}
 			}
@@ -84,7 +84,7 @@ func (c *Connector) checkAllJudge(top node) {
 func (op *Operation) evades(judged map[HostPattern][]*Operation) *Operation {
 	for _, h := range op.Hosts {
 		patterns := []HostPattern{h}
-		if parent, ok := h.parent(); ok {
+		if parent, ok := h.Parent(); ok {
 			patterns = append(patterns, parent)
 		}
 		for _, pattern := range patterns {
@@ -107,14 +107,8 @@ func (op *Operation) reads(other *Operation) bool {
 // overlaps reports whether the operation and the pattern have a host in common.
 func (op *Operation) overlaps(h HostPattern) bool {
 	return slices.ContainsFunc(op.Hosts, func(own HostPattern) bool {
-		return own == h || !h.Wildcard && own.covers(h.Name, h.Port) || !own.Wildcard && h.covers(own.Name, own.Port)
+		return own == h || !h.Wildcard && own.Covers(h.Name, h.Port) || !own.Wildcard && h.Covers(own.Name, own.Port)
 	})
-}
-
-// parent returns the wildcard that covers the host of h. A wildcard has none.
-func (h HostPattern) parent() (HostPattern, bool) {
-	_, name, ok := strings.Cut(h.Name, ".")
-	return HostPattern{Name: name, Port: h.Port, Wildcard: true}, ok && !h.Wildcard
 }
 
 // resembles reports whether some path of t and some path of other are equal but for their case and a last slash.

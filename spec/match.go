@@ -109,7 +109,7 @@ func (ix *Index) denySlashed(trees [2]*tree, op *Operation, t Target) *NoMatch {
 	}
 	other, no := ix.decide(ops, plain)
 	if no == nil && other.Operation != op &&
-		(other.Operation.Approval != op.Approval || other.Operation.JudgesBody()) {
+		(other.Operation.Approval != op.Approval || op.Approval == ApprovalWhen || other.Operation.JudgesBody()) {
 		return ix.noOperation(t)
 	}
 	return no
@@ -146,7 +146,7 @@ func (ix *Index) decide(ops []*Operation, t Target) (Match, *NoMatch) {
 // MatchOperation returns a match if t is a request of op, or the reason why it is
 // not.
 func (ix *Index) MatchOperation(op *Operation, t Target) (Match, *NoMatch) {
-	if !slices.ContainsFunc(op.Hosts, func(h HostPattern) bool { return h.covers(t.Host, t.Port) }) {
+	if !slices.ContainsFunc(op.Hosts, func(h HostPattern) bool { return h.Covers(t.Host, t.Port) }) {
 		return Match{}, ix.noHost(t)
 	}
 	if op.Injection != nil && strings.Contains(t.Host, "_") { // that a wildcard covers
@@ -169,20 +169,6 @@ func (ix *Index) MatchOperation(op *Operation, t Target) (Match, *NoMatch) {
 		return Match{}, noValue(op, in, value, t)
 	}
 	return m, nil
-}
-
-// Covers reports whether the pattern is for a host, in lower case, and a port.
-func (h HostPattern) Covers(host string, port uint16) bool { return h.covers(host, port) }
-
-func (h HostPattern) covers(host string, port uint16) bool {
-	if h.Port != port {
-		return false
-	}
-	if !h.Wildcard {
-		return h.Name == host
-	}
-	label, parent, ok := strings.Cut(host, ".")
-	return ok && label != "" && parent == h.Name
 }
 
 // undeclared returns the first name in the query that is neither an input of the
@@ -394,7 +380,7 @@ func ofMethod(near []*Operation, method string) *Operation {
 
 // names reports whether an operation of c names host and port; port 0 is any.
 func (c *Connector) names(host string, port uint16) bool {
-	covers := func(h HostPattern) bool { return h.covers(host, port) || port == 0 && h.covers(host, h.Port) }
+	covers := func(h HostPattern) bool { return h.Covers(host, port) || port == 0 && h.Covers(host, h.Port) }
 	return slices.ContainsFunc(c.Tools, func(t Tool) bool {
 		return slices.ContainsFunc(t.Operations, func(op *Operation) bool { return slices.ContainsFunc(op.Hosts, covers) })
 	})

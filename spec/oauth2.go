@@ -336,7 +336,7 @@ func (o *OAuth2) CheckOperation(op *Operation) error {
 // reaches reports whether op has requests whose path is this one for a server, one that reads escaped slashes included.
 // The query does not count.
 func (op *Operation) reaches(host HostPattern, path string) bool {
-	if !slices.ContainsFunc(op.Hosts, func(h HostPattern) bool { return h.covers(host.Name, host.Port) }) {
+	if !slices.ContainsFunc(op.Hosts, func(h HostPattern) bool { return h.Covers(host.Name, host.Port) }) {
 		return false
 	}
 	parts := appendSegments(nil, path)

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -118,7 +117,7 @@ func (c *Connector) readTool(top node, v any, path string, seen map[string]bool)
 
 // readOperation never returns nil, so that indices remain those of the file.
 func (c *Connector) readOperation(tool node, v any, path string) *Operation {
-	op := &Operation{Connector: c, Approval: "none"}
+	op := &Operation{Connector: c, Approval: ApprovalNone}
 	n, ok := tool.diags.open(v, path, "name", "summary", "description", "method", "path", "hosts", "idempotency",
 		"response_timeout", "approval", "credential", "inputs", "audit", "query", "upgrade", "ranges", "packed",
 		"wildcard_credential", "headers", "escaped_slash", "mcp", "graphql")
@@ -137,7 +136,6 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op.readHosts(n)
 	op.Idempotent = n.choice("idempotency", "idempotent", "none") == "idempotent"
 	op.readResponseTimeout(n)
-	op.Approval = cmp.Or(n.choice("approval", "none", "required"), "none")
 	op.Upgrade, op.Ranges, op.Packed = n.choice("upgrade", "websocket"), n.flag("ranges"), n.flag("packed")
 	op.readInputs(n)
 	switch n.choice("query", "declared", "any") {
@@ -150,6 +148,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	if !op.QueryDeclaredOnly && slices.ContainsFunc(op.limited, inQuery) {
 		n.diags.add(n.at("query"), "it is \"any\", and an input declares its values: they need \"declared\"")
 	}
+	op.readApproval(n)
 	op.readMCP(n)
 	op.readGraphQL(n)
 	op.readAudit(n)

@@ -45,6 +45,7 @@ func printDifferences(out io.Writer, old, c *spec.Connector) bool {
 	d := changesPrinter{out: out}
 	d.print("grants more", is, was)
 	d.print("no longer grants", was, is)
+	d.printApprovals(was, is)
 	if before, now := credentialText(old), credentialText(c); before != now {
 		d.line("another credential", fmt.Sprintf("%s, not %s", now, before))
 	}
@@ -101,6 +102,48 @@ func (d *changesPrinter) print(name string, one, other ConnectorJSON) {
 	if len(changed) > 0 && name == "grants more" {
 		d.line("changed operations", strings.Join(changed, ", "))
 	}
+}
+
+// printApprovals prints which operations may be used with less, and which only with more approvals than before.
+func (d *changesPrinter) printApprovals(was, is ConnectorJSON) {
+	before := map[string]operationJSON{}
+	for _, op := range was.Operations {
+		before[op.Tool+" "+op.Operation] = op
+	}
+	var less, more []string
+	for _, now := range is.Operations {
+		old, known := before[now.Tool+" "+now.Operation]
+		switch {
+		case !known:
+		case !now.asksWhenever(old):
+			less = append(less, now.Operation)
+		case !old.asksWhenever(now):
+			more = append(more, now.Operation)
+		}
+	}
+	if len(less) > 0 {
+		d.line("asks less, or about other requests", strings.Join(less, ", "))
+	}
+	if len(more) > 0 {
+		d.line("asks more", strings.Join(more, ", "))
+	}
+}
+
+// asksWhenever reports whether j asks for an approval whenever other does.
+func (j operationJSON) asksWhenever(other operationJSON) bool {
+	switch {
+	case j.Approval == spec.ApprovalRequired, other.Approval == spec.ApprovalNone:
+		return true
+	case j.Approval != other.Approval:
+		return false
+	}
+	for name, values := range j.ApprovalWhen { // all of which must hold
+		held := other.ApprovalWhen[name]
+		if len(held) == 0 || slices.ContainsFunc(held, func(v string) bool { return !slices.Contains(values, v) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // grantOf returns what an operation grants, as text to compare.

@@ -52,14 +52,17 @@ type operationJSON struct {
 	Path       string          `json:"path"`   // "": any
 	Hosts      []string        `json:"hosts"`
 	Idempotent bool            `json:"idempotent"`
-	Approval   string          `json:"approval"`
-	Query      string          `json:"query"` // declared or any
+	Approval   string          `json:"approval"` // none, required, or when: see ApprovalWhen
+	Query      string          `json:"query"`    // declared or any
 	Upgrade    string          `json:"upgrade,omitempty"`
 	Ranges     bool            `json:"ranges,omitempty"`
 	Headers    []string        `json:"headers,omitempty"` // request fields that are accepted besides the registered ones
 	Packed     bool            `json:"packed,omitempty"`
 	Issues     bool            `json:"may_issue_credentials,omitempty"`
 	Credential *CredentialJSON `json:"credential"`
+
+	// ApprovalWhen are the inputs, by their place and name, and the values of all of which an approval is needed.
+	ApprovalWhen map[string][]string `json:"approval_when,omitempty"`
 
 	// EscapedSlash has the variables of the path whose value may have one.
 	EscapedSlash []string `json:"escaped_slash,omitempty"`
@@ -129,6 +132,12 @@ func DescribeOperation(op *spec.Operation) operationJSON {
 		if len(in.Values) > 0 {
 			j.Values[in.Name] = in.Values
 		}
+	}
+	for _, c := range op.When {
+		if j.ApprovalWhen == nil {
+			j.ApprovalWhen = map[string][]string{}
+		}
+		j.ApprovalWhen[c.In+"."+c.Name] = c.Values
 	}
 	if m := op.MCP; m != nil {
 		j.MCP = &mcpJSON{append([]string{}, m.Tools...), append([]string{}, m.Methods...)}
@@ -276,8 +285,11 @@ func Traits(op *spec.Operation) string {
 	} else if in != nil {
 		list = append(list, fmt.Sprintf("%s in %s %s", in.Kind, in.In, in.Name))
 	}
-	if op.Approval == "required" {
+	switch op.Approval {
+	case spec.ApprovalRequired:
 		list = append(list, "needs approval")
+	case spec.ApprovalWhen:
+		list = append(list, "asks "+op.Asks())
 	}
 	if op.Upgrade != "" {
 		list = append(list, op.Upgrade)

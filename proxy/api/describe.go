@@ -47,6 +47,7 @@ type OperationDescription struct {
 	Hosts        []string `json:"hosts"`
 	Credential   string   `json:"credential,omitempty"` // its kind
 	Bound        bool     `json:"bound"`
+	Asks         string   `json:"asks,omitempty"` // when it waits for the user's approval: always, or when …
 
 	Inputs        []InputDescription `json:"inputs,omitempty"`
 	InputsOmitted int                `json:"inputs_omitted,omitempty"` // how many more there are
@@ -95,7 +96,7 @@ func Describe(p *proxy.Plane) Description {
 // describeOperation describes an operation with at most so many inputs, and counts them.
 func describeOperation(c *spec.Connector, op *spec.Operation, bound bool, inputs *int) OperationDescription {
 	o := OperationDescription{ConnectorFQN: string(c.FQN), Tool: op.Tool, Operation: op.Name,
-		Method: op.Method, Path: op.Path.String(), Bound: bound || op.Injection == nil}
+		Method: op.Method, Path: op.Path.String(), Bound: bound || op.Injection == nil, Asks: op.Asks()}
 	for _, h := range op.Hosts {
 		o.Hosts = append(o.Hosts, h.String())
 	}

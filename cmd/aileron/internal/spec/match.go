@@ -48,6 +48,7 @@ type MatchJSON struct {
 	Operation  string                     `json:"operation,omitempty"`
 	Credential *connectors.CredentialJSON `json:"credential"` // null: none is injected
 	Params     map[string]string          `json:"params,omitempty"`
+	Asks       string                     `json:"asks,omitempty"` // when it waits for an approval
 	Requested  string                     `json:"requested,omitempty"`
 	Granted    []string                   `json:"granted,omitempty"`
 }
@@ -100,6 +101,7 @@ func judge(q proxy.Question) MatchJSON {
 	}
 	switch d.Verdict {
 	case proxy.Allow:
+		j.Asks = d.Match.Operation.Asks()
 		j.Verdict, j.Message, j.Granted = "allowed", "it is the operation "+j.Tool+" "+j.Operation, d.Match.BodyGrants()
 	case proxy.SessionAPI:
 		j.Verdict, j.Message = "allowed", "it is for the session's own endpoints"
@@ -127,6 +129,9 @@ func printMatch(a *cli.App, j MatchJSON) {
 		}
 		fmt.Fprintf(a.Stdout, "connector:  %s %s\noperation:  %s %s\ncredential: %s\n",
 			j.Connector, j.Version, j.Tool, j.Operation, credential)
+	}
+	if j.Asks != "" {
+		fmt.Fprintf(a.Stdout, "asks:       %s\n", j.Asks)
 	}
 	for _, g := range j.Granted {
 		fmt.Fprintf(a.Stdout, "granted:    %s\n", g)

@@ -1,4 +1,4 @@
-package spec
+package hosts
 
 import (
 	"strings"
@@ -12,16 +12,16 @@ import (
 func TestNamedHostsFollowTheOneRule(t *testing.T) {
 	for _, c := range hosttest.Cases {
 		t.Run(c.Why, func(t *testing.T) {
-			h, err := ParseHost(c.Host)
-			switch want := (HostPattern{Name: c.Name, Port: 443}); {
+			h, err := Parse(c.Host)
+			switch want := (Pattern{Name: c.Name, Port: 443}); {
 			case c.Name != "" && !strings.Contains(c.Name, "."):
 				if err == nil || !strings.Contains(err.Error(), "one label") {
-					t.Errorf("ParseHost(%q) = %v, %v, want an error about its one label", c.Host, h, err)
+					t.Errorf("Parse(%q) = %v, %v, want an error about its one label", c.Host, h, err)
 				}
 			case c.Name != "" && (err != nil || h != want):
-				t.Errorf("ParseHost(%q) = %v, %v, want %v", c.Host, h, err, want)
+				t.Errorf("Parse(%q) = %v, %v, want %v", c.Host, h, err, want)
 			case c.Name == "" && err == nil:
-				t.Errorf("ParseHost(%q) = %v, want an error", c.Host, h)
+				t.Errorf("Parse(%q) = %v, want an error", c.Host, h)
 			}
 		})
 	}
@@ -37,8 +37,8 @@ func TestHostsThatASpecMayNotName(t *testing.T) {
 		"*.*.test", "a.*.test", "x*.test", "аpi.test", "ß.test",
 		strings.Repeat("a", 64) + ".test", strings.Repeat("a.", 130) + "test",
 	} {
-		if h, err := ParseHost(s); err == nil {
-			t.Errorf("ParseHost(%q) = %v, want an error", s, h)
+		if h, err := Parse(s); err == nil {
+			t.Errorf("Parse(%q) = %v, want an error", s, h)
 		}
 	}
 	for s, want := range map[string]string{
@@ -46,8 +46,8 @@ func TestHostsThatASpecMayNotName(t *testing.T) {
 		"xn--pi-7ia.test": "xn--pi-7ia.test:443", "a1.2b.test:80": "a1.2b.test:80",
 		"x.test.": "x.test:443", "x.test.:80": "x.test:80", "*.x.test.": "*.x.test:443", "my_x._y.test": "my_x._y.test:443",
 	} {
-		if h, err := ParseHost(s); err != nil || h.String() != want {
-			t.Errorf("ParseHost(%q) = %v, %v, want %s", s, h, err, want)
+		if h, err := Parse(s); err != nil || h.String() != want {
+			t.Errorf("Parse(%q) = %v, %v, want %s", s, h, err, want)
 		}
 	}
 }
@@ -59,8 +59,8 @@ func TestWhatIsNoNameIsRefusedForWhatItIs(t *testing.T) {
 		"printer": "one label", "*.test": "a whole top-level domain",
 		"http://docs.test/a": `is a URL; name the host alone, as in "docs.test"`,
 	} {
-		if _, err := ParseHost(s); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("ParseHost(%q) = %v, want an error that says %q", s, err, want)
+		if _, err := Parse(s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Parse(%q) = %v, want an error that says %q", s, err, want)
 		}
 	}
 }

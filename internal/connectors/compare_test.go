@@ -1,0 +1,45 @@
+package connectors
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+func TestAChangeOfWhatAsksIsTold(t *testing.T) {
+	load := func(approval string) *spec.Connector {
+		return must.Get(spec.Parse([]byte(`{"schema_version":"aileron.connector.v1",
+		"connector":{"fqn":"github://acme/x","version":"1.0.0"},"tools":[{"name":"x","operations":[{"name":"push",
+		"method":"PUT","path":"/b/{branch}/{at}","hosts":["a.example"],"approval":` + approval + `}]}]}`)))(t)
+	}
+	const (
+		none = `"none"`
+		all  = `"required"`
+		main = `{"when":{"path.branch":["main"]}}`
+		two  = `{"when":{"path.branch":["main","dev"]}}`
+		at   = `{"when":{"path.branch":["main"],"path.at":["x"]}}`
+		less = "asks less, or about other requests: push\n"
+		more = "asks more: push\n"
+	)
+	for _, c := range []struct{ was, is, want string }{
+		{none, all, more}, {all, none, less}, {all, main, less}, {main, all, more}, {none, main, more}, {main, none, less},
+		{main, two, more}, {two, main, less}, {main, at, less}, {at, main, more}, {two, at, less}, {at, two, more},
+		{main, main, ""}, {`{"when":{"path.at":["x"]}}`, main, less},
+	} {
+		var out strings.Builder
+		PrintChanges(&out, load(c.was), load(c.is))
+		said := out.String()
+		if strings.Contains(said, less) != (c.want == less) || strings.Contains(said, more) != (c.want == more) ||
+			strings.Contains(said, "changed operations: push") != (c.want != "") {
+			t.Errorf("from %s to %s it is %q", c.was, c.is, said)
+		}
+	}
+	if got := Traits(load(two).Tools[0].Operations[0]); got != "asks when path.branch is main or dev" {
+		t.Errorf("it is described as %q", got)
+	}
+	if j := DescribeConnector(load(two)).Operations[0]; j.Approval != "when" || len(j.ApprovalWhen["path.branch"]) != 2 {
+		t.Errorf("in JSON it is %+v", j)
+	}
+}

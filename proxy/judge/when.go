@@ -1,0 +1,69 @@
+package judge
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/condition"
+)
+
+// TargetAsks reports whether a request waits for an approval by the conditions of its operation, as far as the target
+// tells. needsBody is whether [BodyAsks] may find that it does not: no condition has failed so far, and one is for the
+// body.
+func TargetAsks(op *spec.Operation, params []spec.Param, query string, h http.Header) (asks, needsBody bool) {
+	for name := range h {
+		if spec.MayReroute(name) { // the server may read another target
+			return true, false
+		}
+	}
+	for _, c := range op.When {
+		switch {
+		case c.In == spec.InBody:
+			needsBody = true
+		case inTarget(c, params, query) == condition.HoldsNot:
+			return false, false
+		}
+	}
+	return true, needsBody
+}
+
+// inTarget returns whether a condition for the path or the query holds.
+func inTarget(c condition.Condition, params []spec.Param, query string) condition.Answer {
+	if c.In == spec.InQuery {
+		return c.InQuery(query)
+	}
+	i := slices.IndexFunc(params, func(p spec.Param) bool { return p.Name == c.Name })
+	if i < 0 {
+		return condition.InDoubt
+	}
+	return c.InPath(params[i].Value)
+}
+
+// BodyAsks reports whether a request waits for an approval by the conditions of its operation for the body, which was
+// read whole. It does not if one of them fails. A body that two servers may read differently fails none, nor does an
+// input that is missing, there twice, or of another type.
+func BodyAsks(op *spec.Operation, h http.Header, body []byte) bool {
+	if len(body) > MaxBody || checkType(h) != nil || checkJSON(body) != nil {
+		return true
+	}
+	o, err := readObject(body, "the body", op.BodyInputs()...) // one of these in another case is an error
+	if err != nil {
+		return true
+	}
+	return !slices.ContainsFunc(op.When, func(c condition.Condition) bool {
+		return c.In == spec.InBody && judgeValue(c, o.get(c.Name)) == condition.HoldsNot
+	})
+}
+
+// judgeValue returns whether a condition holds for a value of JSON; nil: there is none.
+func judgeValue(c condition.Condition, raw []byte) condition.Answer {
+	if c.Type != "string" {
+		return c.Judge(string(raw)) // a string in its place is in doubt: it has quotation marks
+	}
+	value, ok := text(raw)
+	if !ok {
+		return condition.InDoubt // no text
+	}
+	return c.Judge(value)
+}
