@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/ALRubinger/aileron/proxy/meter"
 	"github.com/ALRubinger/aileron/proxy/modify"
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
@@ -22,8 +24,9 @@ type Denial struct {
 	Requested string
 	Granted   []string
 	AuditID   string
-	Approval  string // the id of the approval that it waits for, or that was denied; "": there is none
-	Boundary  string // which boundary denied it, where there is more than one; "": there is one
+	Approval  string      // the id of the approval that it waits for, or that was denied; "": there is none
+	Budget    *meter.Over // the limit that was reached; nil: none
+	Boundary  string      // which boundary denied it, where there is more than one; "": there is one
 
 	Subject string // what the hint names in place of its %s
 	Effect  string // what is known of the request's effect; "": it was not sent, or changes nothing
@@ -105,6 +108,10 @@ func (d *Denial) JSON() []byte {
 	if d.Approval != "" {
 		details["approval_id"], details["poll"] = d.Approval, "http://"+APIHost+ApprovalsPath+d.Approval
 	}
+	if b := d.Budget; b != nil {
+		details["budget"], details["meter"] = string(b.Scope), b.Name
+		details["used"], details["limit"] = strconv.FormatInt(b.Used, 10), strconv.FormatInt(b.Limit, 10)
+	}
 	if d.Came != 0 {
 		details["upstream_status"] = strconv.Itoa(d.Came)
 	}
@@ -148,6 +155,9 @@ func (d *Denial) Response(req *http.Request) *http.Response {
 		if d.meaning().retriable {
 			h.Set("Retry-After", "1")
 		}
+	}
+	if d.Budget != nil { // clients that try again without asking must not do so at once
+		h.Set("Retry-After", strconv.Itoa(int(max(d.Budget.Wait, time.Second).Seconds())))
 	}
 	if d.Reason == ReasonApproval && d.meaning().retriable {
 		h.Set("Retry-After", strconv.Itoa(retryApproval))

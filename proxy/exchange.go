@@ -14,6 +14,7 @@ import (
 	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/capture"
 	"github.com/ALRubinger/aileron/proxy/judge"
+	"github.com/ALRubinger/aileron/proxy/meter"
 	"github.com/ALRubinger/aileron/proxy/modify"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/proxy/wire"
@@ -40,6 +41,9 @@ type Exchange struct {
 	came       outcome        // of the response's body
 	redactions modify.Redactions
 	fields     *fieldReader      // declared fields of the response; nil: none
+	meter      *meter.Reader     // of what the request uses up; nil: none
+	charge     *meter.Charge     // against the session's budget; nil: none
+	answered   int               // the status of the upstream's response, once its body may be read; 0: none
 	grpc       bool              // the request is one of gRPC
 	content    judge.Content     // what the body asks for, of an operation that judges it
 	judged     *budget.Hold      // of a body that was read to be judged; nil: none was
@@ -249,6 +253,7 @@ func (x *Exchange) leave() {
 		x.hold = nil
 	}
 	x.judged.Release()
+	x.charge.Settle(nil) // of a request that was not sent
 	if x.entered {
 		x.entered = false
 		x.p.inflight.leave()

@@ -5,11 +5,13 @@ import (
 	"encoding/hex"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/ALRubinger/aileron/proxy/budget"
+	"github.com/ALRubinger/aileron/proxy/meter"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -55,7 +57,14 @@ func (x *Exchange) watchFields(res *http.Response) error {
 	}
 	media, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
 	media = strings.TrimSpace(strings.ToLower(media))
-	if declared && (media == "application/json" || strings.HasSuffix(media, "+json")) {
+	isJSON := media == "application/json" || strings.HasSuffix(media, "+json")
+	x.answered = res.StatusCode
+	if events := media == "text/event-stream"; x.isMetered() && (isJSON || events) &&
+		res.Header.Get("Content-Encoding") == "" {
+		x.meter = meter.NewReader(x.match.Operation.Meters, events)
+		res.Body = &meteredBody{res.Body, x.meter}
+	}
+	if declared && isJSON {
 		x.fields = &fieldReader{ReadCloser: res.Body, hold: x.p.budget.Conn().Hold(nil)}
 		res.Body = x.fields
 	}
@@ -110,4 +119,95 @@ func (x *Exchange) bodyFields() {
 			x.SetField(f.Name, x.fieldValue(f, v.String()))
 		}
 	}
+}
+
+// isMetered reports whether responses of the exchange's operation say what it uses up.
+func (x *Exchange) isMetered() bool {
+	return x.match.Operation != nil && len(x.match.Operation.Meters) > 0
+}
+
+// admitToBudget denies a request that a budget forbids.
+func (x *Exchange) admitToBudget() *Denial {
+	var names []string
+	binding := ""
+	if op := x.match.Operation; op != nil {
+		names = op.MeterNames
+		if x.credentialed() {
+			binding = x.grants.Bound[op.Connector.FQN].Binding
+		}
+	}
+	var over *meter.Over
+	if x.charge, over = x.p.cfg.Ledger.Admit(binding, names); over == nil {
+		return nil
+	}
+	d := ReasonBudget.Deny("%v", over)
+	d.Budget = over
+	if over.UnderWay {
+		d.advice = &advice{true, "Nothing was sent. Wait for requests that are under way, then try again."}
+	}
+	return d
+}
+
+// meteredBody is a body whose meters are read as it is.
+type meteredBody struct {
+	io.ReadCloser
+	meter *meter.Reader
+}
+
+func (b *meteredBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.meter.Write(p[:n])
+	return n, err
+}
+
+// settle puts what the exchange has used up into its row and the ledger. A request that was not sent has used nothing.
+func (x *Exchange) settle() {
+	if !x.intended || x.charge == nil && !x.isMetered() {
+		return
+	}
+	used := map[string]int64{}
+	if x.isMetered() && x.answered < http.StatusBadRequest {
+		estimated := x.readMeters(used)
+		x.SetField("meters", used)
+		if len(estimated) > 0 {
+			x.SetField("meters_estimated", estimated)
+		}
+	}
+	if x.charge == nil {
+		return
+	}
+	all := map[string]int64{meter.Requests: 1, meter.Bytes: x.row.RequestBytes + x.row.ResponseBytes}
+	for name, n := range used {
+		all[name] = n
+	}
+	x.charge.Settle(all)
+}
+
+// bytesPerToken is of how many bytes one unit of a meter that is not known is taken to be. Text has about four for a
+// token, and an event of a stream has more bytes around it: an estimate is rather too high.
+const bytesPerToken = 4
+
+// readMeters puts what the response said into used, and returns the names of those that it did not, in full: a sandbox
+// that ends a response before its last event must not have used less by that. They are estimated by bytes.
+func (x *Exchange) readMeters(used map[string]int64) (estimated []string) {
+	found, good := map[string]int64{}, false
+	if x.meter != nil {
+		found, good = x.meter.Read()
+	}
+	whole := good && len(found) > 0 && x.row.Reason == ""
+	for _, name := range x.match.Operation.MeterNames {
+		n, known := found[name]
+		switch {
+		case whole:
+		case known:
+			n = max(n, x.row.ResponseBytes/bytesPerToken)
+			estimated = append(estimated, name)
+		default:
+			n = (x.row.RequestBytes + x.row.ResponseBytes) / bytesPerToken
+			estimated = append(estimated, name)
+		}
+		used[name] = n
+	}
+	slices.Sort(estimated)
+	return estimated
 }

@@ -42,6 +42,7 @@ import (
 	"github.com/ALRubinger/aileron/proxy/capture"
 	"github.com/ALRubinger/aileron/proxy/fair"
 	"github.com/ALRubinger/aileron/proxy/internal/summary"
+	"github.com/ALRubinger/aileron/proxy/meter"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
@@ -73,6 +74,7 @@ type Config struct {
 	// approval are denied.
 	Approvals *approval.Queue
 	Hold      time.Duration // how long a request is held for an approval; default DefaultHold
+	Ledger    *meter.Ledger // what the session may use up; nil: no bound, and nothing is counted
 	// AskFirst reports whether a request needs an approval that its operation, nil for passthrough, does not require.
 	// Nil: none does.
 	AskFirst func(Asked) bool
@@ -225,6 +227,9 @@ func (p *Plane) Do(x *Exchange) (*http.Response, *Denial) {
 		return nil, x.Reject(d)
 	}
 	if d := x.judgeBody(); d != nil {
+		return nil, x.Reject(d)
+	}
+	if d := x.admitToBudget(); d != nil {
 		return nil, x.Reject(d)
 	}
 	if d := x.awaitApproval(); d != nil {

@@ -66,6 +66,7 @@ const (
 	ReasonConcurrency Reason = "too_many_connections"
 	ReasonOverload    Reason = "too_many_requests"
 	ReasonRate        Reason = "rate_exceeded"
+	ReasonBudget      Reason = "budget_exhausted"
 	ReasonMemory      Reason = "memory_budget_exhausted"
 	ReasonDescriptors Reason = "descriptors_exhausted"
 
@@ -211,6 +212,9 @@ var meanings = map[Reason]meaning{
 	ReasonConcurrency: {resourceLimitExceeded, 429, true, hintClose},
 	ReasonOverload:    {unavailable, 503, true, "Wait for requests that are under way, then try again."},
 	ReasonRate:        {resourceLimitExceeded, 429, true, "Send fewer requests in a second."},
+	ReasonBudget: {resourceLimitExceeded, 429, false,
+		"Nothing was sent. Do not retry: tell the user that the budget is used up. They see what was used with: " +
+			"aileron audit list --session, and start a session with more of it with --budget."},
 	ReasonMemory: {resourceLimitExceeded, 429, true,
 		"Read the responses that are under way, or close their connections, then try again."},
 	ReasonDescriptors: {unavailable, 503, true, hintClose + " The user can raise the limit of open files (ulimit -n)."},

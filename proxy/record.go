@@ -103,6 +103,7 @@ func (x *Exchange) finalize(id string) {
 	if found := x.packed.Found(); found != "" {
 		x.SetField("packed", string(found))
 	}
+	x.settle()
 }
 
 // markSent puts into the row that the request was sent.

@@ -34,7 +34,7 @@ var removingSteps = []step[*http.Request]{
 	{always, request(modify.StripHopByHop{})},
 	{isOperation, request(modify.StripHandled{})},
 	{(*Exchange).credentialed, (*Exchange).keepAccepted},
-	{(*Exchange).credentialed, request(modify.RequestIdentity{})},
+	{(*Exchange).isRead, request(modify.RequestIdentity{})},
 	{(*Exchange).credentialed, (*Exchange).stripQueryCredentials},
 }
 
@@ -94,6 +94,7 @@ func (x *Exchange) stepsOf(res *http.Response) []step[*http.Response] {
 
 func always(*Exchange) bool            { return true }
 func isOperation(x *Exchange) bool     { return x.match.Operation != nil }
+func (x *Exchange) isRead() bool       { return x.credentialed() || x.isMetered() }
 func (x *Exchange) dropsRanges() bool  { return x.credentialed() && !x.match.Operation.Ranges }
 func isGRPCOperation(x *Exchange) bool { return x.match.Operation != nil && x.grpc }
 func isWebSocket(x *Exchange) bool     { return x.websocket != nil }

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/approval"
 	"github.com/ALRubinger/aileron/proxy/front"
+	"github.com/ALRubinger/aileron/proxy/meter"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
@@ -58,7 +60,7 @@ func newFixture(t *testing.T, session, operation string) *fixture {
 // newFixtureAt is newFixture with a listener that has more than a story's settings say.
 func newFixtureAt(t *testing.T, session, operation string, at front.Listener) *fixture {
 	t.Helper()
-	set := settings(t, session, "egress", "vault", "binding", "listener", "approval")
+	set := settings(t, session, "egress", "vault", "binding", "listener", "approval", "budget")
 	mitm, err := ca.NewSession(ca.Options{Session: "story"})
 	check(t, err)
 	f := &fixture{t: t, origin: newStoryOrigin(t), path: filepath.Join(t.TempDir(), "audit.db"), roots: x509.NewCertPool()}
@@ -67,6 +69,7 @@ func newFixtureAt(t *testing.T, session, operation string, at front.Listener) *f
 	check(t, err)
 	cfg := proxy.Config{Session: "01STORY", Token: storyToken, CA: mitm, Audit: f.log,
 		Passthrough: set["egress"] == "passthrough",
+		Ledger:      ledgerOf(t, set["budget"]),
 		Upstream:    upstream.Options{Dial: time.Hour, Roots: f.origin.roots, Resolve: f.origin.pins()}}
 	if set["approval"] != "" {
 		f.queue = f.decides(set["approval"])
@@ -296,4 +299,18 @@ func check(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// ledgerOf returns the ledger of a session with a limit, as NAME=N.
+func ledgerOf(t *testing.T, limit string) *meter.Ledger {
+	t.Helper()
+	if limit == "" {
+		return nil
+	}
+	name, n, _ := strings.Cut(limit, "=")
+	most, err := strconv.ParseInt(n, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return meter.New(meter.Options{Session: meter.Limits{name: most}})
 }

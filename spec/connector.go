@@ -97,8 +97,10 @@ type Operation struct {
 	Inputs            []Input
 	limited           []*Input // those of Inputs that have Values
 	Audit             []AuditField
-	QueryDeclaredOnly bool   // the query has no names but those of the inputs in it
-	Upgrade           string // "" or "websocket"
+	Meters            []Meter
+	MeterNames        []string // those of Meters, each once
+	QueryDeclaredOnly bool     // the query has no names but those of the inputs in it
+	Upgrade           string   // "" or "websocket"
 	Ranges            bool
 	Packed            bool             // a credentialed response may be an archive or compressed data
 	Headers           []FieldPattern   // accepted in addition to the registered fields; the connector's first

@@ -120,7 +120,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op := &Operation{Connector: c, Approval: ApprovalNone}
 	n, ok := tool.diags.open(v, path, "name", "summary", "description", "method", "path", "hosts", "idempotency",
 		"response_timeout", "approval", "credential", "inputs", "audit", "query", "upgrade", "ranges", "packed",
-		"wildcard_credential", "headers", "escaped_slash", "mcp", "graphql")
+		"wildcard_credential", "headers", "escaped_slash", "mcp", "graphql", "meter")
 	if !ok {
 		return op
 	}
@@ -152,6 +152,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op.readMCP(n)
 	op.readGraphQL(n)
 	op.readAudit(n)
+	op.readMeters(n)
 	op.readCredential(n)
 	op.readHeaders(n)
 	return op

@@ -70,7 +70,8 @@ func started(agent, mode object) object {
 	}
 	for name, what := range map[string]string{
 		"connectors": "The connectors of --connector.", "allow": "The hosts of --allow.",
-		"approve": "The requests of --approve.", "mounts": "The mounts.",
+		"approve": "The requests of --approve.",
+		"budget":  "What the session may use up, as NAME=AMOUNT.", "mounts": "The mounts.",
 		"env": "The names of variables.", "ports": "The published ports.", "tunnel": "Hosts that are not decrypted.",
 		"resolve":        "Upstreams at an address of the user's, as HOST:PORT:ADDR.",
 		"allow_ranges":   "Special addresses that could be dialled.",

@@ -47,6 +47,7 @@ type Config struct {
 	Limits   Limits   `toml:"limits"`
 	Sandbox  Sandbox  `toml:"sandbox"`
 	Approval Approval `toml:"approval"`
+	Budget   Budget   `toml:"budget"`
 }
 
 // Approval is how a person is asked about requests that wait for an approval.
@@ -157,7 +158,7 @@ func Read(home string) (Config, error) {
 		err := fmt.Errorf("read %s: unknown key %s", path, strings.Join(names, ", "))
 		return Config{}, hint.New(err, "docs/configuration.md lists the keys")
 	}
-	if err := errors.Join(c.Limits.check(), c.Approval.check()); err != nil {
+	if err := errors.Join(c.Limits.check(), c.Approval.check(), c.Budget.check()); err != nil {
 		return Config{}, hint.New(fmt.Errorf("read %s: %w", path, err), "leave the key out to get its default")
 	}
 	return c, nil

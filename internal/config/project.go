@@ -40,13 +40,14 @@ type Project struct {
 	Env        map[string]string `toml:"env"`
 	Ports      []string          `toml:"ports"`   // [HOST:]PORT
 	Approve    []string          `toml:"approve"` // METHOD PATH: requests that a person is asked about
+	Budget     map[string]Amount `toml:"budget"`  // what a session may use up at most
 }
 
 // projectKeys are the keys of [Project], which have one spelling. The decoder also takes others of their letters, and
 // of two spellings it would take either: a person would agree to one, and get the other.
 func projectKeys() []string {
 	return []string{"format", "agent", "connectors", "bindings", "egress", "allow", "packages", "dockerfile", "read_only",
-		"protect", "mounts", "env", "ports", "approve"}
+		"protect", "mounts", "env", "ports", "approve", "budget"}
 }
 
 // Bounds of a project's file. A person has to read what it asks for.
@@ -114,7 +115,7 @@ func checkKeys(meta toml.MetaData) error {
 		return errors.New("unattended is not for a project to decide: it is a flag, and a key of your own config.toml")
 	}
 	for _, k := range meta.Keys() {
-		table := k[0] == "bindings" || k[0] == "env"
+		table := k[0] == "bindings" || k[0] == "env" || k[0] == "budget"
 		if !slices.Contains(projectKeys(), k[0]) || len(k) > 2 || len(k) == 2 && !table {
 			return fmt.Errorf("unknown key %s", k)
 		}
@@ -162,6 +163,9 @@ func (p *Project) check() error {
 				return fmt.Errorf("%s has a value with a control character", key)
 			}
 		}
+	}
+	if err := checkBudget("budget", p.Budget); err != nil {
+		return err
 	}
 	if p.Egress != "" && p.Egress != "deny" && p.Egress != "passthrough" {
 		return fmt.Errorf("egress is %q; it must be deny or passthrough", p.Egress)

@@ -99,7 +99,7 @@ func (a *Asker) useProjectFile(o *Session, s *Sandbox) error {
 		return err
 	}
 	for _, merge := range []func(*Asker, *Session) error{u.useEgress, u.useConnectors, u.UseBindings, u.useAllow,
-		u.useApprove} {
+		u.useApprove, u.useBudget} {
 		if err := merge(a, o); err != nil {
 			return u.fault(err)
 		}
@@ -324,6 +324,22 @@ func (u *Use) useApprove(_ *Asker, o *Session) error {
 		}
 	}
 	return nil
+}
+
+// useBudget puts limits in force: a session has at most them. It narrows.
+func (u *Use) useBudget(_ *Asker, _ *Session) error {
+	for _, name := range slices.Sorted(maps.Keys(u.File.Budget)) {
+		u.InForce = append(u.InForce, fmt.Sprintf("at most %d %s", u.File.Budget[name], name))
+	}
+	return nil
+}
+
+// Budget returns the limits of the file that is in force.
+func (u *Use) Budget() map[string]config.Amount {
+	if u.File == nil {
+		return nil
+	}
+	return u.File.Budget
 }
 
 // useAllow puts hosts in force.

@@ -21,6 +21,7 @@ type Session struct {
 	Allow      []string // HOST[:PORT]
 	Connectors []string // CONNECTOR[@VERSION]
 	Approve    []string // METHOD PATH, see [approvals.ParsePattern]
+	Budget     []string // NAME=AMOUNT, see [config.ParseBudget]
 	Project    Use
 	Given      func(flag string) bool // whether a flag is on the command line; nil where no project's file is used
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"runtime"
@@ -14,6 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/filelock"
 	"github.com/ALRubinger/aileron/internal/otlp"
 	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/meter"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/proxy/wire"
 	"github.com/ALRubinger/aileron/spec"
@@ -67,6 +69,8 @@ type Options struct {
 	// whether a connector is the agent's model, which is not asked about for them; nil: none is.
 	Approve []approvals.Pattern
 	Unasked func(*spec.Connector) bool
+	// Budget is what the session may use up, by the names of meters.
+	Budget meter.Limits
 	// Notifier notifies the owner of requests that wait. Nil means that they are listed alone.
 	Notifier *approvals.Notifier
 
@@ -187,7 +191,7 @@ func (o Options) addTo(fields map[string]any) {
 	for name, values := range map[string][]string{
 		"allow": o.Allow, "mounts": o.Shared.Mounts, "env": o.Shared.Variables, "ports": o.Shared.Ports,
 		"tunnel": o.Config.Tunnel, "resolve": o.resolved(), "no_proxy": o.Upstream.NoProxy, "allow_ranges": o.allowedRanges(),
-		"project_widens": o.Project.Widens, "approve": o.approve(),
+		"project_widens": o.Project.Widens, "approve": o.approve(), "budget": o.budget(),
 	} {
 		addNamed(fields, name, values)
 	}
@@ -211,6 +215,14 @@ func addNamed(fields map[string]any, name string, values []string) {
 	if len(values) > maxNamed {
 		fields[name+"_total"] = len(values)
 	}
+}
+
+// budget returns what the session may use up, as NAME=AMOUNT.
+func (o Options) budget() (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(o.Budget)) {
+		all = append(all, fmt.Sprintf("%s=%d", name, o.Budget[name]))
+	}
+	return all
 }
 
 // approve returns the requests about which the owner is asked.

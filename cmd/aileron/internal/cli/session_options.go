@@ -56,6 +56,8 @@ func (o *SessionOptions) Register(cmd *cobra.Command) {
 		"HOST[:PORT],…: allow requests to hosts that no connector names, for this session, without credentials (repeatable)")
 	f.StringArrayVar(&o.Approve, "approve", nil,
 		"METHOD PATH or METHOD HOST/PATH: ask before such requests, as in 'POST *' (repeatable)")
+	f.StringArrayVar(&o.Budget, "budget", nil,
+		"NAME=AMOUNT: deny requests once this session has used so much, as in output_tokens=2M (repeatable)")
 	f.StringSliceVar(&o.Connectors, "connector", nil,
 		"use only these of the installed connectors: CONNECTOR[@VERSION],… (repeatable)")
 	f.StringVar(&o.Capture, "capture", "",
@@ -73,6 +75,11 @@ func (o *SessionOptions) Check() error {
 	for _, host := range o.Allow {
 		if _, err := spec.ParseHost(host); err != nil {
 			return failure.Usagef("--allow is %q; it must be HOST or HOST:PORT: %v", host, err)
+		}
+	}
+	for _, limit := range o.Budget {
+		if _, _, err := config.ParseBudget(limit); err != nil {
+			return failure.Usagef("--budget: %v", err)
 		}
 	}
 	if _, err := o.Asks(); err != nil {

@@ -83,6 +83,9 @@ func openSession(
 	if s.Approve, err = opts.Asks(conf.Approval.Approve...); err != nil {
 		return nil, err
 	}
+	if s.Budget, err = conf.Budget.OfSession(opts.Budget, opts.Project.Budget()); err != nil {
+		return nil, err
+	}
 	if len(s.Approve) > 0 && len(conf.Tunnel) > 0 {
 		a.Infof("aileron: approve asks about no request to the hosts of tunnel in config.toml: they are not decrypted")
 	}

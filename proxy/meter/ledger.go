@@ -1,0 +1,210 @@
+package meter
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// The names that every request has something of.
+const (
+	Requests = "requests" // that were sent
+	Bytes    = "bytes"    // of the bodies of requests and responses
+)
+
+// Scope is what a limit is for.
+type Scope string
+
+// The scopes.
+const (
+	Session Scope = "session"
+	Day     Scope = "day"     // of all sessions of a home, from midnight to midnight
+	Binding Scope = "binding" // one credential's, in a day
+)
+
+// Limits are the most that may be used, by the names of meters.
+type Limits map[string]int64
+
+// Over is the error for a request that a limit forbids.
+type Over struct {
+	Scope       Scope
+	Binding     string // of that scope
+	Name        string
+	Used, Limit int64
+	Wait        time.Duration // until the limit may allow more; 0: not in this session
+	UnderWay    bool          // what is under way may use up the rest
+}
+
+func (o *Over) Error() string {
+	what := "the budget of the " + string(o.Scope)
+	if o.Scope == Binding {
+		what = "the budget of the credential for a day"
+	}
+	if o.UnderWay {
+		return fmt.Sprintf("requests under way may use up %s: %d of %d %s are used", what, o.Used, o.Limit, o.Name)
+	}
+	return fmt.Sprintf("%s is used up: %d of %d %s", what, o.Used, o.Limit, o.Name)
+}
+
+// Notice is a limit that is nearly reached, or has been.
+type Notice struct {
+	Scope       Scope
+	Binding     string // of that scope
+	Name        string
+	Used, Limit int64
+	Percent     int // 80 or 100
+}
+
+// Options are what a [Ledger] is made of.
+type Options struct {
+	Session Limits
+	Notice  func(Notice) // called once for each limit and percentage, with no lock held; nil: none is called
+}
+
+// Ledger counts what a session uses, and has its limits. It is safe for concurrent use. A nil Ledger has no limits.
+type Ledger struct {
+	opts Options
+
+	mu      sync.Mutex
+	used    map[string]int64 // by the session
+	open    map[string]int64 // requests under way that may use a meter
+	largest map[string]int64 // that one request used
+	told    map[Notice]bool  // without Used
+}
+
+// New returns a ledger in which nothing is used.
+func New(opts Options) *Ledger {
+	return &Ledger{opts: opts, used: map[string]int64{}, open: map[string]int64{}, largest: map[string]int64{},
+		told: map[Notice]bool{}}
+}
+
+// Charge is a request that was admitted. A nil Charge is of no ledger.
+type Charge struct {
+	l       *Ledger
+	binding string
+	names   []string
+}
+
+// Admit counts a request with a credential, "" for none, that may use the meters of those names, unless a limit forbids
+// it: then it returns the limit. Settle must be called on what it returns.
+func (l *Ledger) Admit(binding string, names []string) (*Charge, *Over) {
+	if l == nil {
+		return nil, nil // nothing is counted
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(names) == 0 && !l.counts(binding) {
+		return nil, nil // no limit is for it
+	}
+	c := &Charge{l, binding, append([]string{Requests, Bytes}, names...)}
+	for _, limited := range l.limits(binding) {
+		for _, name := range slices.Sorted(maps.Keys(limited.limits)) {
+			if slices.Contains(c.names, name) {
+				if over := l.over(limited, name); over != nil {
+					return nil, over
+				}
+			}
+		}
+	}
+	for _, name := range c.names {
+		l.open[name]++
+	}
+	return c, nil
+}
+
+// counts reports whether a limit is for what every request uses.
+func (l *Ledger) counts(binding string) bool {
+	return slices.ContainsFunc(l.limits(binding), func(s limited) bool { return s.limits[Requests]+s.limits[Bytes] > 0 })
+}
+
+// limited is one scope's limits, with what is used.
+type limited struct {
+	Over
+	limits Limits
+	used   map[string]int64
+}
+
+// limits returns those that a request with the credential has.
+func (l *Ledger) limits(string) []limited {
+	return []limited{{Over{Scope: Session}, l.opts.Session, l.used}}
+}
+
+// over returns why a limit forbids one more request, or nil. While others are under way, no more are admitted than the
+// rest would last for if each used as much as the largest so far.
+func (l *Ledger) over(s limited, name string) *Over {
+	used, limit := s.used[name], s.limits[name]
+	under := l.open[name] > 0 && Sum(used, l.open[name]*l.expected(name, limit)) >= limit
+	if name == Requests {
+		under = used+l.open[name] >= limit
+	}
+	if used < limit && !under {
+		return nil
+	}
+	o := s.Over
+	o.Name, o.Used, o.Limit, o.UnderWay = name, used, limit, used < limit
+	if o.UnderWay {
+		o.Wait = time.Second
+	}
+	return &o
+}
+
+// expected returns what a request under way is taken to use: as much as the largest so far, and of a meter that nothing
+// is known of, a sixteenth of the limit.
+func (l *Ledger) expected(name string, limit int64) int64 {
+	if name == Bytes {
+		return l.largest[name]
+	}
+	return cmp.Or(l.largest[name], limit/16)
+}
+
+// Settle adds what the request has used, once: a later call does nothing.
+func (c *Charge) Settle(used map[string]int64) {
+	if c == nil || c.names == nil {
+		return
+	}
+	l := c.l
+	l.mu.Lock()
+	for _, name := range c.names {
+		l.open[name]--
+	}
+	c.names = nil
+	for name, n := range used {
+		l.used[name] = Sum(l.used[name], n)
+		l.largest[name] = max(l.largest[name], n)
+	}
+	notices := l.reached(c.binding)
+	l.mu.Unlock()
+	if l.opts.Notice == nil {
+		return
+	}
+	for _, n := range notices {
+		l.opts.Notice(n)
+	}
+}
+
+// reached returns the limits that are at 80 or at 100 percent, of those without a notice so far.
+func (l *Ledger) reached(binding string) (all []Notice) {
+	for _, s := range l.limits(binding) {
+		for _, name := range slices.Sorted(maps.Keys(s.limits)) {
+			used, limit := s.used[name], s.limits[name]
+			n := Notice{Scope: s.Scope, Binding: s.Binding, Name: name, Limit: limit}
+			switch {
+			case used >= limit:
+				n.Percent = 100
+			case used >= limit-limit/5:
+				n.Percent = 80
+			default:
+				continue
+			}
+			if !l.told[n] {
+				l.told[n] = true
+				n.Used = used
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,71 @@
+package meter_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/ALRubinger/aileron/proxy/meter"
+)
+
+// admit admits a request of a model and settles it with a number of tokens.
+func admit(t *testing.T, l *meter.Ledger, tokens int64) {
+	t.Helper()
+	c, over := l.Admit("", []string{"tokens"})
+	if over != nil {
+		t.Fatal(over)
+	}
+	c.Settle(map[string]int64{meter.Requests: 1, "tokens": tokens})
+	c.Settle(map[string]int64{meter.Requests: 1, "tokens": tokens}) // does nothing
+}
+
+// refused wants the error for a limit.
+func refused(t *testing.T, l *meter.Ledger, want meter.Over, names ...string) {
+	t.Helper()
+	_, over := l.Admit("", names)
+	if over == nil || *over != want {
+		t.Errorf("Admit: %+v, want %+v", over, want)
+	}
+}
+
+func TestTheNextRequestIsRefusedAtTheLimit(t *testing.T) {
+	var notices []int
+	l := meter.New(meter.Options{Session: meter.Limits{"tokens": 100},
+		Notice: func(n meter.Notice) { notices = append(notices, n.Percent) }})
+	for _, n := range []int64{79, 1, 5, 50} {
+		admit(t, l, n)
+	}
+	refused(t, l, meter.Over{Scope: meter.Session, Name: "tokens", Used: 135, Limit: 100}, "tokens")
+	if _, err := l.Admit("", nil); err != nil {
+		t.Errorf("a request of an operation without the meter: %v", err)
+	}
+	if !slices.Equal(notices, []int{80, 100}) {
+		t.Errorf("noticed at %v, want once at 80 and once at 100", notices)
+	}
+}
+
+func TestRequestsUnderWayCountAsTheLargestSoFar(t *testing.T) {
+	l := meter.New(meter.Options{Session: meter.Limits{"tokens": 100}})
+	admit(t, l, 40)
+	first, err := l.Admit("", []string{"tokens"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Admit("", []string{"tokens"}); err != nil { // 40 + 40 < 100
+		t.Fatal(err)
+	}
+	refused(t, l, meter.Over{Scope: meter.Session, Name: "tokens", Used: 40, Limit: 100, Wait: 1e9,
+		UnderWay: true}, "tokens")
+	first.Settle(nil) // it was not sent
+	if _, err := l.Admit("", []string{"tokens"}); err != nil {
+		t.Errorf("after one has ended: %v", err)
+	}
+}
+
+func TestALimitOfRequestsHoldsForThoseUnderWay(t *testing.T) {
+	l := meter.New(meter.Options{Session: meter.Limits{meter.Requests: 2}})
+	admit(t, l, 0)
+	if _, err := l.Admit("", nil); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, l, meter.Over{Scope: meter.Session, Name: meter.Requests, Used: 1, Limit: 2, Wait: 1e9, UnderWay: true})
+}
