@@ -16,6 +16,9 @@ const (
 	maxRoomFiles = 40
 )
 
+// maxHeartFiles is the most that proxy's root holds, by which one request is understood.
+const maxHeartFiles = 20
+
 // The most that the command line holds, in all and in one package: what several commands do belongs below internal.
 const (
 	maxCommandLines = 8000
@@ -37,6 +40,9 @@ func TestNoPackageIsLargerThanARoom(t *testing.T) {
 			t.Errorf("%s has %d lines of code in %d files, at most %d in %d: give an idea in it a package of its own",
 				dir, n, files[dir], maxRoomLines, maxRoomFiles)
 		}
+	}
+	if n := files["proxy"]; n > maxHeartFiles || n == 0 {
+		t.Errorf("proxy has %d files, at most %d: what stands beside the heart belongs below it", n, maxHeartFiles)
 	}
 	all := 0
 	for dir, n := range lines {
