@@ -49,6 +49,7 @@ const (
 	EventApprovalApproved      Event = "approval.approved"
 	EventApprovalDenied        Event = "approval.denied"
 	EventApprovalExpired       Event = "approval.expired"
+	EventBudgetReached         Event = "budget.reached"
 )
 
 // eventTable has every event but those of changes, in the order of docs/audit.md, which repeats it: a test compares
@@ -93,6 +94,7 @@ var eventTable = []struct {
 	{EventApprovalApproved, "a person has approved it, once or for more"},
 	{EventApprovalDenied, "a person has denied it, or taken an approval back"},
 	{EventApprovalExpired, "it was not decided in time, or what was approved was not sent in time"},
+	{EventBudgetReached, "a session has used 80 percent of a limit, or all of it"},
 	{EventBroken, "the log, or what is kept beside it, was changed from outside"},
 	{EventRecovered, "a damaged database was replaced by what could be read of it"},
 	{EventCheckpoint, "the signed head of the log before this row"},

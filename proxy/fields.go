@@ -129,15 +129,11 @@ func (x *Exchange) isMetered() bool {
 // admitToBudget denies a request that a budget forbids.
 func (x *Exchange) admitToBudget() *Denial {
 	var names []string
-	binding := ""
 	if op := x.match.Operation; op != nil {
 		names = op.MeterNames
-		if x.credentialed() {
-			binding = x.grants.Bound[op.Connector.FQN].Binding
-		}
 	}
 	var over *meter.Over
-	if x.charge, over = x.p.cfg.Ledger.Admit(binding, names); over == nil {
+	if x.charge, over = x.p.cfg.Ledger.Admit(names); over == nil {
 		return nil
 	}
 	d := ReasonBudget.Deny("%v", over)

@@ -214,7 +214,7 @@ var meanings = map[Reason]meaning{
 	ReasonRate:        {resourceLimitExceeded, 429, true, "Send fewer requests in a second."},
 	ReasonBudget: {resourceLimitExceeded, 429, false,
 		"Nothing was sent. Do not retry: tell the user that the budget is used up. They see what was used with: " +
-			"aileron audit list --session, and start a session with more of it with --budget."},
+			"aileron audit list --event budget.reached, and start a session with more of it with --budget."},
 	ReasonMemory: {resourceLimitExceeded, 429, true,
 		"Read the responses that are under way, or close their connections, then try again."},
 	ReasonDescriptors: {unavailable, 503, true, hintClose + " The user can raise the limit of open files (ulimit -n)."},

@@ -312,5 +312,5 @@ func ledgerOf(t *testing.T, limit string) *meter.Ledger {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return meter.New(meter.Options{Session: meter.Limits{name: most}})
+	return meter.New(meter.Options{Limits: meter.Limits{name: most}})
 }

@@ -261,6 +261,8 @@ func (p *person) others() {
 		p.must("completion", shell)
 	}
 	p.must("version")
+	p.must(append(append([]string{"run", "--budget", "requests=1"}, p.reach()...), "--", "curl", "-sS", "-o", os.DevNull,
+		"https://bearer.sweep.test/v1/forms")...)
 	p.must("audit", "head", "--public-key")
 	key := p.give("key", p.canary.secret("refused secret"))
 	p.run("setup", "opencode", "--yes", "--sandbox=off", "--key-file", key, "--github-token-file", key, "--provider",

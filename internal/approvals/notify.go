@@ -18,7 +18,8 @@ const notifyTimeout = 10 * time.Second
 // notifyPause is the least time between two notifications.
 const notifyPause = 5 * time.Second
 
-// Notifier notifies a person of requests that begin to wait. No word of the text is one that the agent wrote.
+// Notifier notifies a person of requests that begin to wait, and of budgets. No word of the text is one that the agent
+// wrote.
 type Notifier struct {
 	Command []string // gets the text as one more argument; none: no command is run
 	Environ []string // of the command
@@ -39,9 +40,12 @@ func NewNotifier(n Notifier) *Notifier {
 }
 
 // Opened notes a question. It never blocks: of more than can be open at a time, some are left out.
-func (n *Notifier) Opened(q approval.Question) {
+func (n *Notifier) Opened(q approval.Question) { n.Tell(notice(q)) }
+
+// Tell notes a text of ours. It never blocks: of many at a time, some are left out.
+func (n *Notifier) Tell(text string) {
 	select {
-	case n.opened <- notice(q):
+	case n.opened <- text:
 	default:
 	}
 }
@@ -68,7 +72,7 @@ func (n *Notifier) Run(ctx context.Context) {
 				for range more {
 					<-n.opened
 				}
-				text += fmt.Sprintf(" (and %d more: aileron approval list)", more)
+				text += fmt.Sprintf(" (and %d more: aileron approval list, aileron audit list --event budget.reached)", more)
 			}
 			if n.Line != nil {
 				n.Line(text)

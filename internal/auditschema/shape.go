@@ -57,7 +57,8 @@ func (s shape) object() object {
 // shapes returns the shape of every event.
 func shapes() map[audit.Event]shape {
 	all := exchangeShapes()
-	for _, more := range []map[audit.Event]shape{sessionShapes(), logShapes(), changeShapes(), approvalShapes()} {
+	for _, more := range []map[audit.Event]shape{sessionShapes(), logShapes(), changeShapes(), approvalShapes(),
+		budgetShapes()} {
 		for event, s := range more {
 			all[event] = s
 		}

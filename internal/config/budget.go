@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -11,9 +10,7 @@ import (
 
 // Budget is how much may be used up, by the names of meters.
 type Budget struct {
-	Session map[string]Amount            `toml:"session"` // by each session
-	Day     map[string]Amount            `toml:"day"`     // by all sessions of the home, in a day
-	Binding map[string]map[string]Amount `toml:"binding"` // with a credential, in a day
+	Session map[string]Amount `toml:"session"` // by each session
 }
 
 // Amount is a positive number, written as 5000, "5k", "2M" or "1.5G".
@@ -60,16 +57,7 @@ func ParseBudget(text string) (name string, most Amount, err error) {
 const maxBudget = 64
 
 // check returns an error for a name that no meter has.
-func (b Budget) check() error {
-	if len(b.Binding) > maxBudget {
-		return fmt.Errorf("budget.binding has more than %d credentials", maxBudget)
-	}
-	err := errors.Join(checkBudget("budget.session", b.Session), checkBudget("budget.day", b.Day))
-	for binding, limits := range b.Binding {
-		err = errors.Join(err, checkBudget("budget.binding."+strconv.Quote(binding), limits))
-	}
-	return err
-}
+func (b Budget) check() error { return checkBudget("budget.session", b.Session) }
 
 func checkBudget(key string, limits map[string]Amount) error {
 	if len(limits) > maxBudget {

@@ -20,7 +20,6 @@ import (
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/capture"
 	"github.com/ALRubinger/aileron/proxy/front"
-	"github.com/ALRubinger/aileron/proxy/meter"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
 )
@@ -118,7 +117,7 @@ func (s *Session) makePlane(ctx context.Context) error {
 		Passthrough: s.opts.Passthrough, TLSPassthrough: tunnel, Upstream: s.opts.Upstream, Limits: limits,
 		Log: s.opts.Log, Started: s.start, Capture: s.capture,
 		Approvals: s.approvals, Hold: time.Duration(s.opts.Config.Approval.Hold),
-		AskFirst: s.opts.askFirst(), Note: s.noteRequest(), Ledger: meter.New(meter.Options{Session: s.opts.Budget}),
+		AskFirst: s.opts.askFirst(), Note: s.noteRequest(), Ledger: s.newLedger(),
 	})
 	if err != nil {
 		return err

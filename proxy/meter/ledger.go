@@ -15,23 +15,11 @@ const (
 	Bytes    = "bytes"    // of the bodies of requests and responses
 )
 
-// Scope is what a limit is for.
-type Scope string
-
-// The scopes.
-const (
-	Session Scope = "session"
-	Day     Scope = "day"     // of all sessions of a home, from midnight to midnight
-	Binding Scope = "binding" // one credential's, in a day
-)
-
 // Limits are the most that may be used, by the names of meters.
 type Limits map[string]int64
 
 // Over is the error for a request that a limit forbids.
 type Over struct {
-	Scope       Scope
-	Binding     string // of that scope
 	Name        string
 	Used, Limit int64
 	Wait        time.Duration // until the limit may allow more; 0: not in this session
@@ -39,20 +27,15 @@ type Over struct {
 }
 
 func (o *Over) Error() string {
-	what := "the budget of the " + string(o.Scope)
-	if o.Scope == Binding {
-		what = "the budget of the credential for a day"
-	}
 	if o.UnderWay {
-		return fmt.Sprintf("requests under way may use up %s: %d of %d %s are used", what, o.Used, o.Limit, o.Name)
+		return fmt.Sprintf("requests under way may use up the budget of the session: %d of %d %s are used", o.Used, o.Limit,
+			o.Name)
 	}
-	return fmt.Sprintf("%s is used up: %d of %d %s", what, o.Used, o.Limit, o.Name)
+	return fmt.Sprintf("the budget of the session is used up: %d of %d %s", o.Used, o.Limit, o.Name)
 }
 
 // Notice is a limit that is nearly reached, or has been.
 type Notice struct {
-	Scope       Scope
-	Binding     string // of that scope
 	Name        string
 	Used, Limit int64
 	Percent     int // 80 or 100
@@ -60,8 +43,8 @@ type Notice struct {
 
 // Options are what a [Ledger] is made of.
 type Options struct {
-	Session Limits
-	Notice  func(Notice) // called once for each limit and percentage, with no lock held; nil: none is called
+	Limits Limits       // of the session
+	Notice func(Notice) // called once for each limit and percentage, with no lock held; nil: none is called
 }
 
 // Ledger counts what a session uses, and has its limits. It is safe for concurrent use. A nil Ledger has no limits.
@@ -83,29 +66,27 @@ func New(opts Options) *Ledger {
 
 // Charge is a request that was admitted. A nil Charge is of no ledger.
 type Charge struct {
-	l       *Ledger
-	binding string
-	names   []string
+	l     *Ledger
+	names []string
 }
 
-// Admit counts a request with a credential, "" for none, that may use the meters of those names, unless a limit forbids
-// it: then it returns the limit. Settle must be called on what it returns.
-func (l *Ledger) Admit(binding string, names []string) (*Charge, *Over) {
+// Admit counts a request that may use the meters of those names, unless a limit forbids it: then it returns the limit.
+// Settle must be called on what it returns.
+func (l *Ledger) Admit(names []string) (*Charge, *Over) {
 	if l == nil {
 		return nil, nil // nothing is counted
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(names) == 0 && !l.counts(binding) {
+	limits := l.opts.Limits
+	if len(names) == 0 && limits[Requests] == 0 && limits[Bytes] == 0 {
 		return nil, nil // no limit is for it
 	}
-	c := &Charge{l, binding, append([]string{Requests, Bytes}, names...)}
-	for _, limited := range l.limits(binding) {
-		for _, name := range slices.Sorted(maps.Keys(limited.limits)) {
-			if slices.Contains(c.names, name) {
-				if over := l.over(limited, name); over != nil {
-					return nil, over
-				}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := &Charge{l, append([]string{Requests, Bytes}, names...)}
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		if slices.Contains(c.names, name) {
+			if over := l.over(name, limits[name]); over != nil {
+				return nil, over
 			}
 		}
 	}
@@ -115,27 +96,10 @@ func (l *Ledger) Admit(binding string, names []string) (*Charge, *Over) {
 	return c, nil
 }
 
-// counts reports whether a limit is for what every request uses.
-func (l *Ledger) counts(binding string) bool {
-	return slices.ContainsFunc(l.limits(binding), func(s limited) bool { return s.limits[Requests]+s.limits[Bytes] > 0 })
-}
-
-// limited is one scope's limits, with what is used.
-type limited struct {
-	Over
-	limits Limits
-	used   map[string]int64
-}
-
-// limits returns those that a request with the credential has.
-func (l *Ledger) limits(string) []limited {
-	return []limited{{Over{Scope: Session}, l.opts.Session, l.used}}
-}
-
 // over returns why a limit forbids one more request, or nil. While others are under way, no more are admitted than the
 // rest would last for if each used as much as the largest so far.
-func (l *Ledger) over(s limited, name string) *Over {
-	used, limit := s.used[name], s.limits[name]
+func (l *Ledger) over(name string, limit int64) *Over {
+	used := l.used[name]
 	under := l.open[name] > 0 && Sum(used, l.open[name]*l.expected(name, limit)) >= limit
 	if name == Requests {
 		under = used+l.open[name] >= limit
@@ -143,12 +107,11 @@ func (l *Ledger) over(s limited, name string) *Over {
 	if used < limit && !under {
 		return nil
 	}
-	o := s.Over
-	o.Name, o.Used, o.Limit, o.UnderWay = name, used, limit, used < limit
+	o := &Over{Name: name, Used: used, Limit: limit, UnderWay: used < limit}
 	if o.UnderWay {
 		o.Wait = time.Second
 	}
-	return &o
+	return o
 }
 
 // expected returns what a request under way is taken to use: as much as the largest so far, and of a meter that nothing
@@ -175,7 +138,7 @@ func (c *Charge) Settle(used map[string]int64) {
 		l.used[name] = Sum(l.used[name], n)
 		l.largest[name] = max(l.largest[name], n)
 	}
-	notices := l.reached(c.binding)
+	notices := l.reached()
 	l.mu.Unlock()
 	if l.opts.Notice == nil {
 		return
@@ -186,24 +149,22 @@ func (c *Charge) Settle(used map[string]int64) {
 }
 
 // reached returns the limits that are at 80 or at 100 percent, of those without a notice so far.
-func (l *Ledger) reached(binding string) (all []Notice) {
-	for _, s := range l.limits(binding) {
-		for _, name := range slices.Sorted(maps.Keys(s.limits)) {
-			used, limit := s.used[name], s.limits[name]
-			n := Notice{Scope: s.Scope, Binding: s.Binding, Name: name, Limit: limit}
-			switch {
-			case used >= limit:
-				n.Percent = 100
-			case used >= limit-limit/5:
-				n.Percent = 80
-			default:
-				continue
-			}
-			if !l.told[n] {
-				l.told[n] = true
-				n.Used = used
-				all = append(all, n)
-			}
+func (l *Ledger) reached() (all []Notice) {
+	for _, name := range slices.Sorted(maps.Keys(l.opts.Limits)) {
+		used, limit := l.used[name], l.opts.Limits[name]
+		n := Notice{Name: name, Limit: limit}
+		switch {
+		case used >= limit:
+			n.Percent = 100
+		case used >= limit-limit/5:
+			n.Percent = 80
+		default:
+			continue
+		}
+		if !l.told[n] {
+			l.told[n] = true
+			n.Used = used
+			all = append(all, n)
 		}
 	}
 	return all

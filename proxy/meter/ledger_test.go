@@ -10,7 +10,7 @@ import (
 // admit admits a request of a model and settles it with a number of tokens.
 func admit(t *testing.T, l *meter.Ledger, tokens int64) {
 	t.Helper()
-	c, over := l.Admit("", []string{"tokens"})
+	c, over := l.Admit([]string{"tokens"})
 	if over != nil {
 		t.Fatal(over)
 	}
@@ -21,7 +21,7 @@ func admit(t *testing.T, l *meter.Ledger, tokens int64) {
 // refused wants the error for a limit.
 func refused(t *testing.T, l *meter.Ledger, want meter.Over, names ...string) {
 	t.Helper()
-	_, over := l.Admit("", names)
+	_, over := l.Admit(names)
 	if over == nil || *over != want {
 		t.Errorf("Admit: %+v, want %+v", over, want)
 	}
@@ -29,13 +29,13 @@ func refused(t *testing.T, l *meter.Ledger, want meter.Over, names ...string) {
 
 func TestTheNextRequestIsRefusedAtTheLimit(t *testing.T) {
 	var notices []int
-	l := meter.New(meter.Options{Session: meter.Limits{"tokens": 100},
+	l := meter.New(meter.Options{Limits: meter.Limits{"tokens": 100},
 		Notice: func(n meter.Notice) { notices = append(notices, n.Percent) }})
 	for _, n := range []int64{79, 1, 5, 50} {
 		admit(t, l, n)
 	}
-	refused(t, l, meter.Over{Scope: meter.Session, Name: "tokens", Used: 135, Limit: 100}, "tokens")
-	if _, err := l.Admit("", nil); err != nil {
+	refused(t, l, meter.Over{Name: "tokens", Used: 135, Limit: 100}, "tokens")
+	if _, err := l.Admit(nil); err != nil {
 		t.Errorf("a request of an operation without the meter: %v", err)
 	}
 	if !slices.Equal(notices, []int{80, 100}) {
@@ -44,28 +44,47 @@ func TestTheNextRequestIsRefusedAtTheLimit(t *testing.T) {
 }
 
 func TestRequestsUnderWayCountAsTheLargestSoFar(t *testing.T) {
-	l := meter.New(meter.Options{Session: meter.Limits{"tokens": 100}})
+	l := meter.New(meter.Options{Limits: meter.Limits{"tokens": 100}})
 	admit(t, l, 40)
-	first, err := l.Admit("", []string{"tokens"})
+	first, err := l.Admit([]string{"tokens"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Admit("", []string{"tokens"}); err != nil { // 40 + 40 < 100
+	if _, err := l.Admit([]string{"tokens"}); err != nil { // 40 + 40 < 100
 		t.Fatal(err)
 	}
-	refused(t, l, meter.Over{Scope: meter.Session, Name: "tokens", Used: 40, Limit: 100, Wait: 1e9,
+	refused(t, l, meter.Over{Name: "tokens", Used: 40, Limit: 100, Wait: 1e9,
 		UnderWay: true}, "tokens")
 	first.Settle(nil) // it was not sent
-	if _, err := l.Admit("", []string{"tokens"}); err != nil {
+	if _, err := l.Admit([]string{"tokens"}); err != nil {
 		t.Errorf("after one has ended: %v", err)
 	}
 }
 
 func TestALimitOfRequestsHoldsForThoseUnderWay(t *testing.T) {
-	l := meter.New(meter.Options{Session: meter.Limits{meter.Requests: 2}})
+	l := meter.New(meter.Options{Limits: meter.Limits{meter.Requests: 2}})
 	admit(t, l, 0)
-	if _, err := l.Admit("", nil); err != nil {
+	if _, err := l.Admit(nil); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, l, meter.Over{Scope: meter.Session, Name: meter.Requests, Used: 1, Limit: 2, Wait: 1e9, UnderWay: true})
+	refused(t, l, meter.Over{Name: meter.Requests, Used: 1, Limit: 2, Wait: 1e9, UnderWay: true})
+}
+
+// The owner is told at 80 percent, and at the limit, once each.
+func TestALimitIsTold(t *testing.T) {
+	var told []meter.Notice
+	l := meter.New(meter.Options{Limits: meter.Limits{"tokens": 100},
+		Notice: func(n meter.Notice) { told = append(told, n) }})
+	for range 11 {
+		c, over := l.Admit([]string{"tokens"})
+		if over != nil {
+			break
+		}
+		c.Settle(map[string]int64{"tokens": 10})
+	}
+	want := []meter.Notice{{Name: "tokens", Used: 80, Limit: 100, Percent: 80},
+		{Name: "tokens", Used: 100, Limit: 100, Percent: 100}}
+	if !slices.Equal(told, want) {
+		t.Errorf("told: %+v, want %+v", told, want)
+	}
 }

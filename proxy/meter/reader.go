@@ -6,7 +6,7 @@
 // A [Ledger] has the limits of one session. Each request asks it with [Ledger.Admit], and reports with
 // [Charge.Settle] what it has used:
 //
-//	charge, over := ledger.Admit(binding, names)
+//	charge, over := ledger.Admit(names)
 //	if over != nil {
 //		return over // the limit
 //	}
