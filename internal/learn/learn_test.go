@@ -153,6 +153,19 @@ func TestNoiseIsBounded(t *testing.T) {
 	}
 }
 
+// Few literals side by side, at many places, fill a tree as well.
+func TestWideNoiseIsBounded(t *testing.T) {
+	var tree Tree
+	word := func(n int) string { return string([]byte{'w', byte('a' + n/26), byte('a' + n%26)}) }
+	for i := range 250 * 200 {
+		path := "/" + word(i%200) + "/at"
+		tree.Add(Request{Host: word(i/200) + ".example", Port: 443, Method: "GET", Path: path, Row: "x"})
+		if tree.nodes > maxNodes+maxSegments {
+			t.Fatalf("%d nodes after %d paths", tree.nodes, i)
+		}
+	}
+}
+
 func TestThePathsThatNoTemplateHasAreCounted(t *testing.T) {
 	var tree Tree
 	for _, path := range []string{"", "x", "/a//b", "/../b", "/a;b", "/a%2e%2e", "/a%00", "/%2fb", "/a/{b}",
