@@ -46,7 +46,8 @@ func (x *Exchange) needsApproval() (asks, byBody bool) {
 	case op == nil:
 		return false, false
 	case op.Approval == spec.ApprovalWhen && !x.decision.Doubtful:
-		return judge.TargetAsks(op, x.match.Params, x.target.Query, x.request.Header)
+		return judge.TargetAsks(op, x.match.Params, x.target.Query, x.request.Header,
+			x.request.Body != nil && x.request.Body != http.NoBody)
 	}
 	return op.Approval != spec.ApprovalNone && op.Approval != "", false
 }
@@ -66,7 +67,7 @@ func (x *Exchange) awaitApproval() *Denial {
 	if byBody {
 		x.hold = hold
 		body, whole, d := x.prefetch(ctx, until)
-		if d != nil || whole && !judge.BodyAsks(x.match.Operation, x.request.Header, body) {
+		if d != nil || whole && !judge.BodyAsks(x.match.Operation, x.target.Query, x.request.Header, body) {
 			return d
 		}
 	}

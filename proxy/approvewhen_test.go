@@ -61,7 +61,10 @@ func TestAnOperationAsksWhenItsConditionsHold(t *testing.T) {
 		{query: "?to=all", body: general, want: true},
 		{query: "?to=all", body: random},
 		{query: "?to=me", body: general},
-		{query: "?to=me", body: "what is no JSON"},
+		{query: "?to=me", body: "what is no JSON", want: true}, // some servers take a parameter from either
+		{query: "?to=me", body: "to=all", want: true, header: []string{"Content-Type", "application/x-www-form-urlencoded"}},
+		{query: "?to=me", body: `{"channel":"general","To":"all"}`, want: true},
+		{query: "?to=me", body: `{"channel":"general","_method":"DELETE"}`, want: true},
 		{query: "?to=a%6Cl", body: `{"channel":"gener\u0061l"}`, want: true},
 		{query: "", body: general, want: true},
 		{query: "", body: random},

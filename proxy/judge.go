@@ -57,18 +57,11 @@ func (x *Exchange) matchBody(body []byte) (spec.Match, *Denial) {
 		x.SetField(name, value)
 	}
 	var granted []string
-	ops, matches := slices.Clone(x.match.Prior), map[*spec.Operation]spec.Match{op: x.match}
-	for _, other := range append([]*spec.Operation{op}, x.match.Others...) {
-		m, no := x.grants.Index.MatchOperation(other, x.target)
-		if no != nil {
-			continue
-		}
-		if other != op {
-			matches[other] = m
-		}
-		ops, granted = append(ops, other), append(granted, other.BodyGrants()...)
+	ops, matches := x.alternatives()
+	for _, other := range ops {
+		granted = append(granted, other.BodyGrants()...)
 	}
-	chosen, err := judge.Choose(content, ops)
+	chosen, err := judge.Choose(content, append(slices.Clone(x.match.Prior), ops...))
 	if err != nil {
 		return spec.Match{}, denyContent(op, err, granted)
 	}
@@ -79,12 +72,31 @@ func (x *Exchange) matchBody(body []byte) (spec.Match, *Denial) {
 		content.Parts()[0], chosen.Tool, chosen.Name, op.Name)
 }
 
+// alternatives returns the operations of the match that take the request, in their order, with the match of each. None
+// stands behind one that judges content and refuses the query: what that asks about must not become another's.
+func (x *Exchange) alternatives() (ops []*spec.Operation, matches map[*spec.Operation]spec.Match) {
+	op := x.match.Operation
+	ops, matches = []*spec.Operation{op}, map[*spec.Operation]spec.Match{op: x.match}
+	for _, other := range x.match.Others {
+		m, no := x.grants.Index.MatchOperation(other, x.target)
+		if no == nil {
+			ops, matches[other] = append(ops, other), m
+			continue
+		}
+		if other.Judges(x.target) {
+			break
+		}
+	}
+	return ops, matches
+}
+
 // matchUndecidable returns the match for a body that cannot be judged, for the reason given: that of an operation that
 // judges none.
 func (x *Exchange) matchUndecidable(err error) (spec.Match, *Denial) {
-	for _, other := range x.match.Others {
-		if m, no := x.grants.Index.MatchOperation(other, x.target); no == nil && !other.JudgesBody() {
-			return m, nil
+	ops, matches := x.alternatives()
+	for _, other := range ops {
+		if !other.JudgesBody() {
+			return matches[other], nil
 		}
 	}
 	op := x.match.Operation

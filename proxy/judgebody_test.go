@@ -412,3 +412,33 @@ func TestACallThatIsSentAgainIsTheOneThatWasApproved(t *testing.T) {
 		t.Errorf("the call that was approved: %d %s, with %q", res.StatusCode, body, a.bodies)
 	}
 }
+
+// An operation that judges content refuses what it refuses for every one behind it: a name in the query that only a
+// later one declares is no way around its approval.
+func TestAQueryIsNoWayAroundAJudge(t *testing.T) {
+	w := newJudged(t, hello)
+	in := func(name string) string { return `{"name":"` + name + `","in":"query"}` }
+	const of = `,"method":"POST","path":"/mcp","hosts":["api.good.example"],"credential":"bearer","mcp":`
+	doc := `{"schema_version":"aileron.connector.v1","connector":{"fqn":"github://acme/judged","version":"1.0.0"},
+"tools":[{"name":"judged","operations":[
+ {"name":"read"` + of + `{"tools":["get"]},"inputs":[` + in("profile") + `,` + in("all") + `]},
+ {"name":"delete"` + of + `{"tools":["delete"]},"approval":"required","inputs":[` + in("profile") + `]},
+ {"name":"rest"` + of + `{"tools":["*"]},"inputs":[` + in("profile") + `,` + in("all") + `,` + in("x") + `]}]}]}`
+	grants := *w.plane.grants.Load()
+	c := must.Get(spec.Load([]byte(judgedManifest), []byte(doc)))(t)
+	grants.Index = must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
+	w.plane.SetGrants(&grants)
+	for query, want := range map[string]map[string]Reason{
+		"?profile=1": {"get": "", "delete": ReasonApproval, "create": ""},
+		"?all=1":     {"get": "", "delete": ReasonContent, "create": ReasonContent},
+		"?x=1":       {"get": ReasonQuery, "delete": ReasonQuery, "create": ReasonQuery},
+	} {
+		for tool, reason := range want {
+			res, text := w.do(http.MethodPost, "https://api.good.example/mcp"+query, toolCall(tool), "Content-Type",
+				"application/json")
+			if row := w.last(); row.Reason != string(reason) || (res.StatusCode == http.StatusOK) != (reason == "") {
+				t.Errorf("%s %s: %d %s %s, want %q\n%s", query, tool, res.StatusCode, row.Operation, row.Reason, reason, text)
+			}
+		}
+	}
+}

@@ -139,9 +139,22 @@ func (ix *Index) decide(ops []*Operation, t Target) (Match, *NoMatch) {
 		if refused == nil {
 			refused = no
 		}
+		if op.Judges(t) {
+			break // it refuses the query or a value, by which its content must not become that of one behind it
+		}
 	}
 	return Match{}, refused
 }
+
+// covers reports whether t has a host, the method and the path of the operation.
+func (o *Operation) covers(t Target) bool {
+	_, ok := o.Path.match(t.Path)
+	return ok && o.acceptsMethod(t.Method) &&
+		slices.ContainsFunc(o.Hosts, func(h HostPattern) bool { return h.Covers(t.Host, t.Port) })
+}
+
+// Judges reports whether the operation judges the content of t, whatever its query.
+func (o *Operation) Judges(t Target) bool { return o.JudgesBody() && o.covers(t) }
 
 // MatchOperation returns a match if t is a request of op, or the reason why it is
 // not.

@@ -80,12 +80,19 @@ func skipComment(text string, at int) (int, error) {
 
 const blockQuote = `"""`
 
-// skipString returns the end of the string that begins at a place.
+// endsBlock reports whether a block string ends at a place for all parsers: with three quotation marks and no more.
+func endsBlock(rest string) bool {
+	more, ok := strings.CutPrefix(rest, blockQuote)
+	return ok && !strings.HasPrefix(more, `"`)
+}
+
+// skipString returns the end of the string that begins at a place. In a block string \""" is a quotation, behind which
+// the string goes on, and parsers end one with four or five quotation marks at different ones: both are undecidable.
 func skipString(text string, at int) (int, error) {
 	if strings.HasPrefix(text[at:], blockQuote) {
 		begin := at + len(blockQuote)
 		n := strings.IndexByte(text[begin:], '"')
-		if n < 0 || !strings.HasPrefix(text[begin+n:], blockQuote) || strings.HasPrefix(text[begin+n:], blockQuote+`"`) {
+		if n < 0 || text[begin+n-1] == '\\' || !endsBlock(text[begin+n:]) {
 			return 0, undecidable("a block string of its document has a quotation mark, or no end")
 		}
 		return begin + n + len(blockQuote), nil

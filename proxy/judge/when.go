@@ -3,6 +3,7 @@ package judge
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/condition"
@@ -10,8 +11,9 @@ import (
 
 // TargetAsks reports whether a request waits for an approval by the conditions of its operation, as far as the target
 // tells. needsBody is whether [BodyAsks] may find that it does not: no condition has failed so far, and one is for the
-// body.
-func TargetAsks(op *spec.Operation, params []spec.Param, query string, h http.Header) (asks, needsBody bool) {
+// body, or one for the query has failed and the request has a body, from which a server may take the input as well.
+func TargetAsks(op *spec.Operation, params []spec.Param, query string, h http.Header, hasBody bool) (asks,
+	needsBody bool) {
 	for name := range h {
 		if spec.MayReroute(name) { // the server may read another target
 			return true, false
@@ -21,7 +23,10 @@ func TargetAsks(op *spec.Operation, params []spec.Param, query string, h http.He
 		switch {
 		case c.In == spec.InBody:
 			needsBody = true
-		case inTarget(c, params, query) == condition.HoldsNot:
+		case inTarget(c, params, query) != condition.HoldsNot:
+		case c.In == spec.InQuery && hasBody:
+			needsBody = true
+		default:
 			return false, false
 		}
 	}
@@ -41,9 +46,9 @@ func inTarget(c condition.Condition, params []spec.Param, query string) conditio
 }
 
 // BodyAsks reports whether a request waits for an approval by the conditions of its operation for the body, which was
-// read whole. It does not if one of them fails. A body that two servers may read differently fails none, nor does an
-// input that is missing, there twice, or of another type.
-func BodyAsks(op *spec.Operation, h http.Header, body []byte) bool {
+// read whole, and for the query. It does not if one of them fails. A body that two servers may read differently fails
+// none, nor does an input that is missing, there twice, or of another type, nor one of the query that the body has too.
+func BodyAsks(op *spec.Operation, query string, h http.Header, body []byte) bool {
 	if len(body) > MaxBody || checkType(h) != nil || checkJSON(body) != nil {
 		return true
 	}
@@ -52,9 +57,20 @@ func BodyAsks(op *spec.Operation, h http.Header, body []byte) bool {
 		return true
 	}
 	return !slices.ContainsFunc(op.When, func(c condition.Condition) bool {
-		return c.In == spec.InBody && judgeValue(c, o.get(c.Name)) == condition.HoldsNot
+		switch c.In {
+		case spec.InBody:
+			return judgeValue(c, o.get(c.Name)) == condition.HoldsNot
+		case spec.InQuery:
+			return c.InQuery(query) == condition.HoldsNot && !slices.ContainsFunc(o, func(m member) bool {
+				return c.IsNamed(m.key) || strings.EqualFold(m.key, methodOverride)
+			})
+		}
+		return false
 	})
 }
+
+// methodOverride is the input by which Rack and others take a request for one of another method.
+const methodOverride = "_method"
 
 // judgeValue returns whether a condition holds for a value of JSON; nil: there is none.
 func judgeValue(c condition.Condition, raw []byte) condition.Answer {

@@ -12,6 +12,7 @@ package condition
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -78,18 +79,46 @@ func (c Condition) canHold(value string) bool {
 // Judge returns whether the condition holds for a value, as a server reads it. A value in another case is the same:
 // asking too often is no harm.
 func (c Condition) Judge(value string) Answer {
-	if !c.isPlain(value) {
+	switch {
+	case !c.isPlain(value):
 		return InDoubt
-	}
-	for _, v := range c.Values {
-		begin, isPrefix := strings.CutSuffix(v, "*")
-		if isPrefix && len(value) >= len(begin) && strings.EqualFold(value[:len(begin)], begin) ||
-			!isPrefix && strings.EqualFold(value, v) {
-			return Holds
-		}
+	case c.names(value):
+		return Holds
+	case c.Type == "string" && c.isNear(value):
+		return InDoubt
 	}
 	return HoldsNot
 }
+
+// names reports whether a text is one of the values.
+func (c Condition) names(text string) bool {
+	return slices.ContainsFunc(c.Values, func(v string) bool {
+		begin, isPrefix := strings.CutSuffix(v, "*")
+		return isPrefix && len(text) >= len(begin) && strings.EqualFold(text[:len(begin)], begin) ||
+			!isPrefix && strings.EqualFold(text, v)
+	})
+}
+
+// isNear reports whether some servers take a text for one of the values: without slashes or quotation marks at its
+// ends, as an entry of a list with commas, or as a number.
+func (c Condition) isNear(text string) bool {
+	for entry := range strings.SplitSeq(text, ",") {
+		if c.names(strings.Trim(entry, "\"' /")) {
+			return true
+		}
+	}
+	return strings.Trim(text[:1], digits+"+-") == "" && slices.ContainsFunc(c.Values, func(v string) bool {
+		number, isPrefix := strings.CutSuffix(v, "*")
+		if number == "" || strings.Trim(number, digits) != "" {
+			return false
+		}
+		// What begins with a zero may be of another base.
+		more, ok := strings.CutPrefix(strings.TrimLeft(text, "+-0"), strings.TrimLeft(number, "0"))
+		return len(text) > 1 && text[0] == '0' || ok && (isPrefix || more == "" || strings.Trim(more[:1], digits) != "")
+	})
+}
+
+const digits = "0123456789"
 
 // isPlain reports whether all servers read a value of the input's type alike.
 func (c Condition) isPlain(value string) bool {
@@ -151,7 +180,7 @@ func (c Condition) InQuery(query string) Answer {
 		switch {
 		case err != nil:
 			return InDoubt
-		case foldedName(name) != foldedName(c.Name):
+		case !c.IsNamed(name):
 		case found || name != c.Name || errValue != nil || strings.ContainsAny(value, delimiters):
 			return InDoubt
 		default:
@@ -160,6 +189,9 @@ func (c Condition) InQuery(query string) Answer {
 	}
 	return answer
 }
+
+// IsNamed reports whether some server takes a parameter of that name for the input.
+func (c Condition) IsNamed(name string) bool { return foldedName(name) == foldedName(c.Name) }
 
 // foldedName returns what the names of parameters have in common that some server takes for the same: in any case, as
 // an entry of a list, with characters that PHP takes for an underscore, or with a blank before it.

@@ -30,6 +30,25 @@ func TestAConditionDoubtsWhatServersReadDifferently(t *testing.T) {
 			t.Errorf("the query %q: %v, want %v", query, got, want)
 		}
 	}
+	id := Condition{In: "path", Name: "id", Type: "string", Values: []string{"1", "20*"}}
+	for value, want := range map[string]Answer{
+		"1": Holds, "01": InDoubt, "1-x": InDoubt, "-1": InDoubt, "0x1": InDoubt, "1.0": InDoubt, "2": HoldsNot,
+		"10":  HoldsNot,
+		"200": Holds, "0200": InDoubt, "x1": HoldsNot, "3-1": HoldsNot,
+	} {
+		if got := id.InPath(value); got != want {
+			t.Errorf("the number %q: %v, want %v", value, got, want)
+		}
+	}
+	at := Condition{In: "body", Name: "path", Type: "string", Values: []string{"secrets/*", "main"}}
+	for value, want := range map[string]Answer{
+		"/secrets/x": InDoubt, "secrets/x": Holds, "/main": InDoubt, "main/": InDoubt, `"main"`: InDoubt, "dev,main": InDoubt,
+		"dev, main": InDoubt, "/public/x": HoldsNot, "dev,x": HoldsNot,
+	} {
+		if got := at.Judge(value); got != want {
+			t.Errorf("the text %q: %v, want %v", value, got, want)
+		}
+	}
 	n := Condition{In: "query", Name: "n", Type: "integer", Values: []string{"7"}}
 	yes := Condition{In: "query", Name: "n", Type: "boolean", Values: []string{"true"}}
 	for value, want := range map[string][2]Answer{
