@@ -72,6 +72,7 @@ func TestTheReadmeLeadsToAPushedCommit(t *testing.T) {
 		{"passphraseofthevault:", passphrase + "\r"},
 		{"again:", passphrase + "\r"},
 		{"[y/N]", "n\r"}, // agents that do not ask
+		{"[y/N]", "n\r"}, // a word before what writes
 		{"[Y/n]", "y\r"},
 		{"[y/N]", "y\r"}, // the registries
 		{"passphraseofthevault:", passphrase + "\r"},
