@@ -86,10 +86,14 @@ func SummariseConnector(out io.Writer, c *spec.Connector, by Publisher, width in
 	if o.reading > 0 {
 		line("reads", hint.Plural(o.reading, "operation")+" with GET or HEAD")
 	}
+	if o.querying > 0 {
+		line("queries", hint.Plural(o.querying, "operation")+" for queries of GraphQL")
+	}
 	if len(o.writing) > 0 {
 		line("writes", fmt.Sprintf("%s with %s: %s", hint.Plural(len(o.writing), "operation"),
 			strings.Join(o.methods, ", "), strings.Join(o.writing, ", ")))
 	}
+	line("asks you", strings.Join(o.asking, ", "))
 	line("any path", strings.Join(o.unbounded, ", "))
 	line("unsearched", strings.Join(o.packed, ", "))
 	if len(o.issuing) > 0 {
@@ -104,7 +108,9 @@ const mayIssue = "credentials that these issue reach the agent, as no session ca
 // sorted is the operations of a connector by what they let a request do.
 type sorted struct {
 	reading   int      // how many
+	querying  int      // how many of the others allow nothing but queries of GraphQL
 	writing   []string // with another method than GET and HEAD, or any
+	asking    []string // whose requests all wait for an approval
 	methods   []string // of those
 	unbounded []string // hosts that are allowed with every path
 	packed    []string // whose responses are not searched for secrets
@@ -121,11 +127,17 @@ func sortOperations(c *spec.Connector) (s sorted) {
 	}
 	for _, t := range c.Tools {
 		for _, op := range t.Operations {
-			if op.Method == "GET" || op.Method == "HEAD" {
+			switch {
+			case op.Method == "GET" || op.Method == "HEAD":
 				s.reading++
-			} else {
+			case op.GraphQL != nil && op.GraphQL.Type == "query" && len(op.GraphQL.Hashes) == 0:
+				s.querying++
+			default:
 				s.writing = append(s.writing, op.Name)
 				s.methods = add(s.methods, strings.Replace(AnyMethod(op.Method), "*", "any method", 1))
+			}
+			if op.Approval == spec.ApprovalRequired {
+				s.asking = append(s.asking, op.Name)
 			}
 			if op.Packed {
 				s.packed = append(s.packed, op.Name)
