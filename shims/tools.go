@@ -300,6 +300,7 @@ it is a command: NAME --help.
 - Credentials are added to requests after they have left the sandbox. Variables such as API keys and tokens hold
   placeholders, which work where a request is allowed. There is no key to look for here, and none to ask for.
 - gh: most of its commands need POST https://api.github.com/graphql, which may be refused. git, "gh api" with a path of
-  the REST API, and the command github, if there is one, do without: github pulls.create --help.
+  the REST API, and the command github, if there is one, do without: github pulls.create --help. What merges, reviews,
+  locks or deletes may wait for the person's approval, and ends with HTTP 403 if none comes: ask, and run it again.
 - Files of the project stay. All others are lost when the sandbox ends, except for your own state.
 `

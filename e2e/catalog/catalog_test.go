@@ -158,10 +158,17 @@ func (p *person) run(args ...string) (out, errs string, code int) {
 // pay for the same models, and binds secrets to them, all by short names.
 func (p *person) installCatalogue() {
 	p.t.Helper()
-	names := slices.DeleteFunc(catalogue.Names(), func(name string) bool { return name == "anthropic-oauth" })
+	p.install(slices.DeleteFunc(catalogue.Names(), func(name string) bool { return name == "anthropic-oauth" })...)
+}
+
+// install installs entries of the catalogue, and binds secrets to them.
+func (p *person) install(names ...string) {
+	p.t.Helper()
 	var lines strings.Builder
-	for name, secret := range secretOf {
-		fmt.Fprintf(&lines, "%s=%s\n", name, secret)
+	for _, name := range names {
+		if secret := secretOf[name]; secret != "" {
+			fmt.Fprintf(&lines, "%s=%s\n", name, secret)
+		}
 	}
 	file := filepath.Join(p.t.TempDir(), "secrets")
 	if err := os.WriteFile(file, []byte(lines.String()), 0o600); err != nil {

@@ -88,16 +88,19 @@ func graphql(w http.ResponseWriter, r *http.Request) {
 	checks := list(map[string]any{"commit": map[string]any{"statusCheckRollup": map[string]any{"contexts": list(
 		map[string]any{"__typename": "CheckRun", "name": "ci", "status": "COMPLETED", "conclusion": "SUCCESS",
 			"startedAt": date, "completedAt": date})}}})
-	kind := "Issue"
+	kind, checked := "Issue", "CLEAN"
 	for _, v := range query.Variables {
-		if v == 8.0 {
+		switch v {
+		case 8.0:
 			kind = "PullRequest"
+		case 9.0:
+			kind, checked = "PullRequest", "BLOCKED"
 		}
 	}
 	item := map[string]any{"id": "I_7", "number": 7, "title": "The title", "body": "The text", "state": "OPEN",
 		"url": "https://github.com/acme/tool/issues/7", "author": owner, "__typename": kind, "headRefName": "main",
 		"baseRefName": "main", "headRepositoryOwner": owner, "headRepository": map[string]any{"name": "tool"},
-		"mergeable": "MERGEABLE", "mergeStateStatus": "CLEAN", "labels": list(), "assignees": list(), "comments": list(),
+		"mergeable": "MERGEABLE", "mergeStateStatus": checked, "labels": list(), "assignees": list(), "comments": list(),
 		"reviews": list(), "projectCards": list(), "reviewRequests": list(), "statusCheckRollup": checks, "commits": checks,
 		"createdAt": date, "updatedAt": date}
 	repository := map[string]any{"id": "R_1", "name": "tool", "owner": owner, "nameWithOwner": "acme/tool",

@@ -239,8 +239,9 @@ func (s *setup) askGitHub(ctx context.Context) error {
 	}
 	all := s.options.GraphQL
 	if !all && s.talk != nil {
-		if all, err = s.talk.Yes(ctx, "most commands of gh, such as gh pr create, need GitHub's GraphQL API, "+
-			"where a session may do all that the token may do; allow that?", false); err != nil {
+		if all, err = s.talk.Yes(ctx, "most commands of gh, such as gh pr create, need GitHub's GraphQL API: "+
+			"a session may then read all that the token may read, and asks you before it merges or deletes; "+
+			"allow that?", false); err != nil {
 			return err
 		}
 	}

@@ -178,7 +178,7 @@ func TestWhatEntriesAllowAndDeny(t *testing.T) {
 			"POST https://oauth2.googleapis.com/revoke":                                      "",
 		},
 		"linear": {
-			"POST https://api.linear.app/graphql":        "graphql",
+			"POST https://api.linear.app/graphql":        "graphql", // before the body is judged
 			"GET https://api.linear.app/graphql?query=q": "",
 			"POST https://api.linear.app/oauth/token":    "",
 			"POST https://api.linear.app/oauth/revoke":   "",

@@ -54,7 +54,7 @@ and the secrets come from files.`,
 	f.StringVar(&opts.KeyFile, "key-file", "", "file that holds only the agent's key")
 	f.StringVar(&opts.GitHubFile, "github-token-file", "", "file that holds only a GitHub token")
 	f.BoolVar(&opts.GraphQL, "github-graphql", false,
-		"let gh use GitHub's GraphQL API too, with all that the token may do")
+		"let gh use GitHub's GraphQL API too: it reads all that the token may read")
 	f.BoolVar(&opts.AskBeforeWrites, "ask-before-writes", false,
 		"have every session ask you before a request that writes: "+hint.Listed(setup.Writes))
 	f.StringArrayVar(&chosen.Binds, "bind", nil,
