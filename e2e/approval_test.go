@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -134,6 +135,64 @@ func TestABoxCannotApproveItself(t *testing.T) {
 	for _, row := range u.rows("--event", "approval.approved") {
 		t.Errorf("a row says %v", row)
 	}
+}
+
+// A program of config.toml is asked first: it approves once, denies, and leaves the rest to the owner.
+func TestADeciderIsAskedFirst(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, stub.Script{}, "ask")
+	program := filepath.Join(u.home, "decide")
+	must.Do(t, os.WriteFile(program, []byte(`#!/bin/sh
+		cat >`+u.home+`/question-$$
+		case $(cat `+u.home+`/question-$$) in
+		*'"body":"b25l"'*) echo '{"decision": "approve", "reason": "it is one"}' ;;
+		*'"body":"dHdv"'*) echo '{"decision": "deny", "reason": "it is two"}' ;;
+		*) echo '{"decision": "approve", "for": "always"}' ;;
+		esac`), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(u.home, "config.toml"),
+		[]byte("[approval]\nhold = \"1m\"\ndecider = [\""+program+"\"]\n"), 0o600))
+	contains(t, "doctor", u.run("doctor").out, "decider", program)
+	var r result
+	var box sync.WaitGroup
+	box.Go(func() {
+		r = u.box(`
+		ask() { curl -sS -X POST https://api.echo.example/echo --data "$1"; echo; }
+		ask one && echo "<one passed>"
+		ask two && echo "<two denied>"
+		ask three && echo "<three passed>"`)
+	})
+	u.must("approval", "approve", u.asked("three").ID)
+	box.Wait()
+	if r.code != 0 {
+		t.Fatalf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	contains(t, "the output", r.out, "<one passed>", `"class":"approval_denied"`, "<two denied>", "<three passed>")
+	contains(t, "the messages", r.err, "its answer is not one object")
+	if seen := u.origin.Seen(); len(seen) != 2 || seen[0].Body != "one" || seen[1].Body != "three" {
+		t.Errorf("the service got %+v", seen)
+	}
+	decided := map[string]any{}
+	for _, event := range []string{"approval.approved", "approval.denied"} {
+		for _, row := range u.rows("--event", event) {
+			fields, _ := row["fields"].(map[string]any)
+			decided[fmt.Sprint(event, " ", fields["surface"], " ", fields["for"])] = fields["decider_reason"]
+		}
+	}
+	want := map[string]any{"approval.approved decider once": "it is one", "approval.denied decider once": "it is two",
+		"approval.approved cli once": nil}
+	if !maps.Equal(decided, want) {
+		t.Errorf("the rows are %v, want %v", decided, want)
+	}
+	questions := must.Get(filepath.Glob(filepath.Join(u.home, "question-*")))(t)
+	for _, name := range questions {
+		if raw := must.Get(os.ReadFile(name))(t); strings.Contains(string(raw), secret[:16]) || !json.Valid(raw) {
+			t.Errorf("a question is %s", raw)
+		}
+	}
+	if len(questions) != 3 {
+		t.Errorf("%d questions were asked", len(questions))
+	}
+	u.must("audit", "verify")
 }
 
 // An agent that was told to wait sends the same request again, and it passes once.

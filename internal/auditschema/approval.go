@@ -9,6 +9,7 @@ func approvalShapes() map[audit.Event]shape {
 			"approval_id":    text("The approval, a ULID."),
 			"connector_hash": text("The hash of the connector's content."),
 			"surface":        oneOf("Where it was decided.", "cli", "page", "decider"),
+			"decider_reason": text("Why, in words of the decider: one line of at most 200 characters."),
 			"for":            oneOf("How far the decision goes.", "once", "session", "always"),
 			"waited_ms":      atLeast(0, "The milliseconds from the question to the decision."),
 			"revoked":        trueOnly("A decision that was in force was taken back."),

@@ -57,6 +57,8 @@ type Approval struct {
 	// Approve is METHOD PATH, as of --approve: requests that a person is asked about in every session; nil: it was never
 	// chosen.
 	Approve []string `toml:"approve"`
+	// Decider is asked before the person; the zero value: none is.
+	Decider Decider `toml:"decider"`
 }
 
 // maxHold bounds how long a request is held for an approval: clients and what is between wait no longer.

@@ -76,6 +76,8 @@ func TestAHostileProjectsFileIsRefused(t *testing.T) {
 		{"env = \"A=1\"\n", "env is no table"},
 		{"[bindings.github]\nx = \"y\"\n", "bindings"},
 		{"path = \"/etc/passwd\"\n", "unknown key path"},
+		{"[approval]\ndecider = [\"/bin/true\"]\n", "unknown key approval"},
+		{"decider = \"unix:/tmp/s\"\n", "unknown key decider"},
 		{"Path = \"/etc/passwd\"\n", "unknown key Path"},
 		{"agent = \"a\"\nagent = \"b\"\n", "agent"},
 		// Which of the two the decoder takes is not decided: see projectKeys.

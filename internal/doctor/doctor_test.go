@@ -35,3 +35,39 @@ func TestTheHomeIsCheckedAndNotChanged(t *testing.T) {
 		t.Errorf("the home was changed: %v, %v", info.Mode(), err)
 	}
 }
+
+// A decider that cannot be asked, or that others could replace, is a failure. It is not run.
+func TestTheDeciderIsCheckedAndNotAsked(t *testing.T) {
+	dir := t.TempDir()
+	var found []Finding
+	d := &Doctor{Dir: &home.Dir{Flag: filepath.Join(dir, "home")}, Found: func(f Finding) { found = append(found, f) }}
+	program := filepath.Join(dir, "decide")
+	must.Do(t, os.Mkdir(d.Flag, 0o700))
+	must.Do(t, os.WriteFile(program, []byte("#!/bin/sh\ntouch "+dir+"/ran\n"), 0o700))
+	check := func(value string) Finding {
+		t.Helper()
+		text := "[approval]\ndecider = " + value + "\n"
+		must.Do(t, os.WriteFile(filepath.Join(d.Flag, "config.toml"), []byte(text), 0o600))
+		found = nil
+		d.checkHome(t.Context())
+		if len(found) != 3 || found[2].Check != "decider" {
+			t.Fatalf("%s: %+v", value, found)
+		}
+		return found[2]
+	}
+	if f := check(`["` + program + `", "word"]`); f.State != StateOK || f.Text != program+" word" {
+		t.Errorf("a good one: %+v", f)
+	}
+	must.Do(t, os.Chmod(program, 0o777))
+	if f := check(`["` + program + `"]`); f.State != StateFail || !strings.Contains(f.Text, "another user") ||
+		f.Fix != "chmod go-w "+program {
+		t.Errorf("one that others may change: %+v", f)
+	}
+	if f := check(`"unix:` + dir + `/socket"`); f.State != StateFail || !strings.Contains(f.Text, "no such file") ||
+		!strings.Contains(f.Fix, "start or install") {
+		t.Errorf("a socket that is not there: %+v", f)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "ran")); !os.IsNotExist(err) {
+		t.Errorf("it was run: %v", err)
+	}
+}

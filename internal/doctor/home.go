@@ -1,18 +1,21 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/approvals"
 	"github.com/ALRubinger/aileron/internal/auditlog"
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -57,11 +60,25 @@ func (d *Doctor) checkHome(context.Context) {
 	} else {
 		d.add(healthy("home", "%s", home))
 	}
-	if _, err := config.Read(home); err != nil {
+	conf, err := config.Read(home)
+	if err != nil {
 		d.add(failed("settings", err, "correct config.toml"))
-	} else {
-		d.add(healthy("settings", "config.toml is valid, or there is none"))
+		return
 	}
+	d.add(healthy("settings", "config.toml is valid, or there is none"))
+	d.checkDecider(conf.Approval.Decider)
+}
+
+// checkDecider checks the program that is asked about approvals, without asking it.
+func (d *Doctor) checkDecider(by config.Decider) {
+	if !by.IsSet() {
+		return
+	}
+	if err := (&approvals.Decider{Socket: by.Socket, Command: by.Command}).Check(); err != nil {
+		d.add(failed("decider", fmt.Errorf("it decides nothing, and you are asked: %w", err), "correct config.toml"))
+		return
+	}
+	d.add(healthy("decider", "%s", cmp.Or(by.Socket, strings.Join(by.Command, " "))))
 }
 
 // homeRights reports what is wrong with the permissions of the home.

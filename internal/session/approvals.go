@@ -30,13 +30,31 @@ func (s *Session) newApprovals() *approval.Queue {
 	if s.opts.Notifier != nil {
 		o.Opened = s.opts.Notifier.Opened
 	}
+	if d := s.opts.Decider; d != nil {
+		d.Ask, d.Redact = s.leftToOwner, func(text string) string {
+			redacted, _ := s.plane.Grants().Scrub.Text(text)
+			return redacted
+		}
+		o.Opened = d.Opened
+	}
 	return approval.New(o)
+}
+
+// leftToOwner notifies the owner of a question that the decider has not decided, and notes why.
+func (s *Session) leftToOwner(q approval.Question, why string) {
+	s.opts.Log.Warn("an approval is left to the owner", "session", s.id, "approval", q.ID, "cause", why)
+	if n := s.opts.Notifier; n != nil {
+		n.Opened(q)
+	}
 }
 
 // runApprovals follows what waits until ctx ends.
 func (s *Session) runApprovals(ctx context.Context) {
 	if n := s.opts.Notifier; n != nil {
 		s.serving.Go(func() { n.Run(ctx) })
+	}
+	if d := s.opts.Decider; d != nil {
+		s.serving.Go(func() { d.Run(ctx, s.approvals) })
 	}
 	s.approvals.Run(ctx)
 }
@@ -80,7 +98,7 @@ func (s *Session) recordApproval(ctx context.Context, event audit.Event, q *appr
 	row.ConnectorFQN, row.ConnectorVersion = q.Connector, q.Version
 	row.Tool, row.Operation, row.Binding = q.Tool, q.Operation, q.Binding
 	row.Method, row.Scheme, row.Host, row.Port, row.Path = q.Method, q.Scheme, q.Host, q.Port, proxy.RowPath(q.Path)
-	if _, decided := fields["surface"]; decided {
+	if by, decided := fields["surface"]; decided && by != approvals.SurfaceDecider {
 		row.Source = audit.SourceCLI
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), approvalRecordTimeout)
@@ -123,7 +141,8 @@ type approvalRequest struct {
 func (s *Session) controlDecide(w http.ResponseWriter, r *http.Request) {
 	var in approvalRequest
 	if err := json.NewDecoder(io.LimitReader(r.Body, 64<<10)).Decode(&in); err != nil ||
-		!in.Revoke && !slices.Contains(approval.Scopes(), in.For) || len(in.Surface) > 32 {
+		!in.Revoke && !slices.Contains(approval.Scopes(), in.For) || len(in.Surface) > 32 ||
+		in.Surface == approvals.SurfaceDecider { // that is the session itself
 		respondError(w, 400, "invalid_request", "malformed_request", "the body is no decision")
 		return
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -193,5 +194,62 @@ func TestASessionThatHangsHidesNoOther(t *testing.T) {
 	all, err := AllApprovals(t.Context(), o.Home)
 	if len(all) != 1 || all[0].ID != ticket.ID() || err == nil || !strings.Contains(err.Error(), hangs.ID()) {
 		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// A session asks its decider, and notes why a question is left to the owner.
+func TestADeciderOfASessionIsAskedFirst(t *testing.T) {
+	o := newOptions(t)
+	var log must.Output
+	o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	program := filepath.Join(t.TempDir(), "decide")
+	must.Do(t, os.WriteFile(program, []byte(`#!/bin/sh
+		case $(cat) in
+		*'"path":"/yes"'*) echo '{"decision": "approve", "reason": "on the list"}' ;;
+		*'"path":"/no"'*) echo '{"decision": "deny"}' ;;
+		*) echo '{"decision": "ask", "reason": "not on the list"}' ;;
+		esac`), 0o700))
+	o.Decider = approvals.NewDecider(&approvals.Decider{Command: []string{program},
+		Environ: []string{"PATH=/usr/bin:/bin"}})
+	s := open(t, o)
+	must.Do(t, s.Serve(t.Context(), true))
+	for path, want := range map[string]approval.State{"/yes": approval.Approved, "/no": approval.Denied} {
+		ticket := waiting(t, s, path)
+		if got := ticket.Wait(t.Context(), time.Now().Add(must.Patience(time.Minute))); got != want {
+			t.Errorf("%s is %s\n%s", path, got, log.String())
+		}
+	}
+	other := waiting(t, s, "/other")
+	for until := time.Now().Add(must.Patience(time.Minute)); !strings.Contains(log.String(), "not on the list") &&
+		time.Now().Before(until); {
+		<-time.After(5 * time.Millisecond)
+	}
+	if text := log.String(); !strings.Contains(text, other.ID()) || !strings.Contains(text, "not on the list") ||
+		state(t, other) != approval.Pending {
+		t.Errorf("the last one is %s, and the log\n%s", state(t, other), text)
+	}
+	// No other surface takes its name.
+	forged := approval.Decision{Approve: true, For: approval.Once, Surface: approvals.SurfaceDecider}
+	if _, err := DecideApproval(t.Context(), o.Home, s.ID(), other.ID(), forged); err == nil ||
+		!strings.Contains(err.Error(), "the body is no decision") {
+		t.Errorf("a decision in the name of the decider: %v", err)
+	}
+	must.Do(t, s.Close(t.Context(), 0, "done"))
+	for _, r := range rows(t, o.Home) {
+		reason, has := r.Fields["decider_reason"]
+		switch r.Event {
+		case audit.EventApprovalApproved:
+			if reason != "on the list" || r.Fields["surface"] != "decider" || r.Fields["for"] != "once" ||
+				r.Source != audit.SourceLauncher {
+				t.Errorf("the row of the approval is %+v", r)
+			}
+		case audit.EventApprovalDenied:
+			if has || r.Fields["surface"] != "decider" || r.Source != audit.SourceLauncher {
+				t.Errorf("the row of the denial is %+v", r)
+			}
+		}
+	}
+	if s.Tally().Approvals != (Asked{Requested: 3, Approved: 1, Denied: 1, Expired: 2}) { // one was approved, and not used
+		t.Errorf("the report counts %+v", s.Tally().Approvals)
 	}
 }

@@ -73,6 +73,8 @@ type Options struct {
 	Budget meter.Limits
 	// Notifier notifies the owner of requests that wait. Nil means that they are listed alone.
 	Notifier *approvals.Notifier
+	// Decider is asked before the owner. Nil: none is.
+	Decider *approvals.Decider
 
 	// Project is the project's file that is in force, for session.started. Its zero value means none.
 	Project ProjectFile

@@ -180,6 +180,8 @@ type Decision struct {
 	Surface string `json:"surface"` // where: cli, page, decider
 	// Shown is the [Question.Digest] of what a person saw. It must be that of the question; "" is not compared.
 	Shown string `json:"shown,omitempty"`
+	// Reason is why, for the row: one line that is safe on a terminal; "": nothing. Only a decider has one.
+	Reason string `json:"-"`
 }
 
 // Rule is a decision about a subject, for a session or for always.

@@ -25,8 +25,12 @@ func (q *Queue) Decide(ctx context.Context, id string, d Decision) (Question, er
 	asked.Surface, asked.For = d.Surface, d.For
 	rule := Rule{ID: id, Approve: d.Approve, For: d.For, Made: now.UTC(), Surface: d.Surface, Subject: asked.Subject,
 		Version: asked.Version, Host: asked.Host, Method: asked.Method, Session: q.opts.Session}
-	err = q.opts.Record(ctx, event, &asked, map[string]any{"surface": d.Surface, "for": string(d.For),
-		"waited_ms": now.Sub(asked.Requested).Milliseconds()})
+	fields := map[string]any{"surface": d.Surface, "for": string(d.For),
+		"waited_ms": now.Sub(asked.Requested).Milliseconds()}
+	if d.Reason != "" {
+		fields["decider_reason"] = d.Reason
+	}
+	err = q.opts.Record(ctx, event, &asked, fields)
 	if err != nil && d.Approve {
 		q.unclaim(e)
 		return asked, err
@@ -105,6 +109,7 @@ func (q *Queue) settle(e *entry, r Rule, now time.Time) Question {
 	}
 	e.q.State = state
 	e.forget()
+	e.release()
 	close(e.decided)
 	return shown
 }

@@ -61,8 +61,9 @@ type entry struct {
 	decided chan struct{} // closed when the question is not pending any more
 
 	q        Question
-	deciding bool     // by a surface whose row is being recorded
-	until    deadline // of the state
+	deciding bool          // by a surface whose row is being recorded
+	until    deadline      // of the state
+	gone     chan struct{} // of [Queue.Gone]; nil: none asked, or it is closed
 }
 
 // New returns a queue without questions.
@@ -251,6 +252,7 @@ func (q *Queue) end(e *entry, state State) {
 	wasPending := e.q.State == Pending
 	e.q.State = state
 	e.forget()
+	e.release()
 	if wasPending {
 		close(e.decided)
 	}
@@ -329,6 +331,30 @@ func (q *Queue) State(id string) (Question, bool) {
 		return Question{}, false
 	}
 	return e.q, true
+}
+
+// Gone returns what is closed as soon as a question is decided, has ended, or has no request that waits for it.
+func (q *Queue) Gone(id string) <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e, ok := q.byID[id]
+	if !ok || e.q.State != Pending || e.q.Waiting == 0 {
+		gone := make(chan struct{})
+		close(gone)
+		return gone
+	}
+	if e.gone == nil {
+		e.gone = make(chan struct{})
+	}
+	return e.gone
+}
+
+// release ends what is done on behalf of requests that wait. Queue.mu is held.
+func (e *entry) release() {
+	if e.gone != nil {
+		close(e.gone)
+		e.gone = nil
+	}
 }
 
 // clone returns a copy of r that refers to nothing of the request's head.

@@ -385,3 +385,48 @@ func TestADecisionThatCannotBeReadApprovesNothing(t *testing.T) {
 		t.Errorf("one that denies, and could be read: %s", o.at(next))
 	}
 }
+
+// What is done for the requests that wait ends when the last one leaves, or when the question is decided.
+func TestAQuestionIsGoneWhenNoRequestWaits(t *testing.T) {
+	is := func(gone <-chan struct{}) bool {
+		select {
+		case <-gone:
+			return true
+		default:
+			return false
+		}
+	}
+	o := newOffice(t)
+	first, second := o.ask(merge("1")), o.ask(merge("1"))
+	gone, too := o.Gone(first.ID()), o.Gone(first.ID())
+	first.Leave()
+	if is(gone) || is(too) {
+		t.Error("it is gone while a request waits")
+	}
+	second.Leave()
+	if !is(gone) || !is(too) || !is(o.Gone(first.ID())) || !is(o.Gone("none")) {
+		t.Error("it is not gone when the last request has left")
+	}
+	third := o.ask(merge("1"))
+	again := o.Gone(third.ID())
+	if !is(gone) || is(again) {
+		t.Error("what has begun for a new request is gone")
+	}
+	must.Do(t, o.decide(third.ID(), Decision{Approve: true, For: Once, Surface: "cli"}))
+	if !is(again) || !is(o.Gone(third.ID())) {
+		t.Error("it is not gone when it is decided")
+	}
+	for name, end := range map[string]func(id string){
+		"session": func(id string) { must.Do(t, o.decide(id, Decision{For: Session, Surface: "cli"})) },
+		"close":   func(string) { o.Close() },
+	} {
+		o = newOffice(t)
+		ticket := o.ask(merge("1"))
+		gone := o.Gone(ticket.ID())
+		end(ticket.ID())
+		if !is(gone) {
+			t.Errorf("%s: it is not gone", name)
+		}
+		ticket.Leave()
+	}
+}

@@ -87,6 +87,9 @@ func (t *Ticket) Leave() {
 	q, e := t.queue, t.entry
 	q.mu.Lock()
 	e.q.Waiting--
+	if e.q.Waiting == 0 {
+		e.release()
+	}
 	var gone []Question
 	if e.q.Waiting == 0 && !e.q.Used && q.byKey[e.key] == e {
 		switch {

@@ -92,6 +92,10 @@ func openSession(
 	agent, _ := agents.Find(s.Agent)
 	s.Unasked = func(c *spec.Connector) bool { return connectors.IsModel(c, agent) }
 	s.Notifier = notifier(a, conf.Approval, s.Mode)
+	if by := conf.Approval.Decider; by.IsSet() {
+		s.Decider = approvals.NewDecider(&approvals.Decider{Socket: by.Socket, Command: by.Command,
+			Warn: s.Notifier.Warn, Environ: s.Notifier.Environ, Start: s.Notifier.Start})
+	}
 	s.Project = opts.ProjectFile()
 	s.Version, s.UpstreamCA = a.Build.String(), cmp.Or(opts.UpstreamCA, conf.Upstream.CA)
 	s.Detached = a.Detached != nil
