@@ -15,7 +15,8 @@ import (
 	"sync"
 )
 
-// Note is what a learning session notes of a request besides its audit rows. It has no value of a request.
+// Note is what a learning session notes of a request besides its audit rows. No field is for a value of a request; what
+// looks like a name or a literal of a path, and is a value, is not told apart ([KindOf]).
 type Note struct {
 	Method string   `json:"method"`
 	Host   string   `json:"host"`
@@ -114,13 +115,16 @@ func mediaType(text string) string {
 }
 
 // QueryNames returns the names in a query as on the wire, sorted. odd is true if there are others that must not be
-// written down: they look like secrets, are no plain names, or are too many.
+// written down: they look like secrets, are no plain names, or are too many. A part without a value is none of a name,
+// nor is a long one with an empty value, which may be base64 with its padding.
 func QueryNames(query string) (names []string, odd bool) {
 	for pair := range strings.SplitSeq(query, "&") {
-		name, _, assigned := strings.Cut(pair, "=")
+		name, value, assigned := strings.Cut(pair, "=")
 		switch {
 		case pair == "":
-		case !assigned && len(name) > 24, !isPlainName(name), LooksSecret(name), len(names) >= maxNames:
+		case !assigned, len(name) > maxRun && strings.Trim(value, "=") == "":
+			odd = true
+		case !isPlainName(name), LooksSecret(name), len(names) >= maxNames:
 			odd = true
 		case !slices.Contains(names, name):
 			names = append(names, name)

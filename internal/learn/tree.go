@@ -28,6 +28,16 @@ type Operation struct {
 	Rows     []string // ids of the first of them, at most MaxRows
 }
 
+// plainPort is the port of HTTP without TLS.
+const plainPort = 80
+
+// AnyPath reports whether the operation is for every path of its host. archive is true if a connector may allow it
+// without asking: it is reads in plain HTTP, as apt sends them.
+func (op Operation) AnyPath() (is, archive bool) {
+	is = len(op.Segments) == 0
+	return is, is && op.Port == plainPort && IsRead(op.Method)
+}
+
 // Segment is a part of a template.
 type Segment struct {
 	Literal string // where Kind is Literal
@@ -41,8 +51,9 @@ const (
 	MaxRows     = 3     // ids of rows that an operation has
 	manyReads   = 12    // literals side by side from which they are values of a variable
 	manyWrites  = 48    // the same, of requests that write
+	maxMethods  = 16    // of one path
 	maxKids     = 256   // literals side by side before they are looked at
-	maxNodes    = 40000 // in all
+	maxNodes    = 40000 // in all, and methods of them
 	maxHosts    = 256
 	maxSegments = 48
 	maxPath     = 4096
@@ -51,8 +62,10 @@ const (
 // Tree is the paths of requests by host. Its zero value is empty.
 type Tree struct {
 	hosts map[authority]*node
-	open  map[authority]map[string]*call // reads of hosts whose paths no template can have, by method
+	open  map[authority]map[string]*call // reads that passed whose paths no template can have, by method
 	nodes int
+	// closed is true from when compaction no longer made room: only what is there is counted.
+	closed bool
 
 	LeftOut int // requests for which there was no room, or whose path no template can have
 }
@@ -84,7 +97,7 @@ func IsRead(method string) bool { return method == "GET" || method == "HEAD" || 
 func (t *Tree) Add(r Request) bool {
 	parts, ok := split(r.Path)
 	if ok && escapesNeedlessly(r.Path) {
-		ok = IsRead(r.Method) && t.addOpen(r)
+		ok = IsRead(r.Method) && !r.Refused && t.addOpen(r)
 	} else if ok {
 		ok = t.add(r, parts)
 	}
@@ -113,7 +126,7 @@ func split(path string) ([]string, bool) {
 }
 
 // addOpen adds a read of a path that two servers may read differently: the proxy denies it where a template decides,
-// but a host may be allowed with all its paths. apt sends such: tool_1.0%7erc1_all.deb.
+// but a host may be allowed with all its paths. apt sends such: tool_1.0%7erc1_all.deb. See [Tree.leaveOut].
 func (t *Tree) addOpen(r Request) bool {
 	at := authority{r.Host, r.Port}
 	if t.open[at] == nil {
@@ -167,11 +180,12 @@ func (t *Tree) add(r Request, parts []string) bool {
 		t.hosts[authority{strings.Clone(r.Host), r.Port}] = n
 		t.nodes++
 	}
-	if t.nodes > maxNodes {
+	if t.nodes > maxNodes && !t.closed {
 		t.compact()
-		if t.nodes > maxNodes*3/4 {
-			return false
-		}
+		t.closed = t.nodes > maxNodes*3/4
+	}
+	if t.closed {
+		return n.count(r, parts)
 	}
 	for i, p := range parts {
 		if kid := n.kids[p]; kid != nil { // then it is a literal here
@@ -185,8 +199,33 @@ func (t *Tree) add(r Request, parts []string) bool {
 	}
 	c := n.calls[r.Method]
 	if c == nil {
+		if len(n.calls) >= maxMethods {
+			return false
+		}
+		t.nodes++
 		c = &call{}
 		n.calls[strings.Clone(r.Method)] = c
+	}
+	c.add(r)
+	return true
+}
+
+// count counts a request that an operation of n covers already, and reports whether there is one.
+func (n *node) count(r Request, parts []string) bool {
+	for i, p := range parts {
+		kid := n.kids[p]
+		if kid == nil && p != "" && n.value != nil && (n.value.slash || !hasSlash(p)) &&
+			(n.value.kind == Text || n.value.kind == KindOf(p, parts[:i])) {
+			kid = n.value
+		}
+		if kid == nil {
+			return false
+		}
+		n = kid
+	}
+	c := n.calls[r.Method]
+	if c == nil {
+		return false
 	}
 	c.add(r)
 	return true
@@ -211,7 +250,7 @@ func (t *Tree) child(n *node, part string, kind Kind, method string) *node {
 	kid := &node{}
 	n.kids[strings.Clone(part)] = kid
 	t.nodes++
-	if len(n.kids) > maxKids {
+	if len(n.kids) > maxKids && (len(n.kids)-maxKids)%64 == 1 { // it walks the whole tree
 		n.generalise(len(n.kids) > 4*maxKids)
 		n.full = true
 		t.recount()
@@ -246,7 +285,7 @@ func (t *Tree) recount() {
 }
 
 func (n *node) size() int {
-	sum := 1
+	sum := 1 + len(n.calls)
 	for _, kid := range n.kids {
 		sum += kid.size()
 	}
@@ -402,6 +441,9 @@ func (n *node) merge(other *node) {
 func (t *Tree) Operations() (all []Operation) {
 	t.compact()
 	byHost := func(a, b authority) int { return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.port, b.port)) }
+	for a := range t.open {
+		t.leaveOut(a)
+	}
 	at := slices.AppendSeq(slices.Collect(maps.Keys(t.hosts)), maps.Keys(t.open))
 	slices.SortFunc(at, byHost)
 	for _, a := range slices.Compact(at) {
@@ -426,6 +468,34 @@ func (t *Tree) Operations() (all []Operation) {
 		all = append(all, templates...)
 	}
 	return all
+}
+
+// leaveOut leaves out the reads of a host for which it would have to be allowed with every path, unless it has nothing
+// else, or is an archive: in plain HTTP, with nothing but reads, all of which passed.
+func (t *Tree) leaveOut(at authority) {
+	n := t.hosts[at]
+	if n == nil || at.port == plainPort && n.onlyReads() && n.passed() {
+		return
+	}
+	for _, c := range t.open[at] {
+		t.LeftOut += c.requests
+	}
+	delete(t.open, at)
+}
+
+// passed reports whether no request at the node or below it was refused.
+func (n *node) passed() bool {
+	for _, c := range n.calls {
+		if c.refused > 0 {
+			return false
+		}
+	}
+	for _, kid := range n.kids {
+		if !kid.passed() {
+			return false
+		}
+	}
+	return n.value == nil || n.value.passed()
 }
 
 func operation(at authority, method string, segments []Segment, c *call) Operation {

@@ -12,7 +12,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -332,6 +335,10 @@ func (p *Proposal) add(op learn.Operation, shapes *learn.Shapes, names map[strin
 	if learn.IsRead(op.Method) {
 		made.Idempotency, made.Approval = "idempotent", ""
 	}
+	anyPath, archive := op.AnyPath()
+	if anyPath && !archive {
+		made.Approval = "required"
+	}
 	made.Summary = op.Method + " " + made.Hosts[0] + made.Path
 	made.Description = "Learnt from " + hint.Plural(op.Requests, "request") + ": row " + strings.Join(op.Rows, ", ")
 	if op.Requests > len(op.Rows) {
@@ -340,7 +347,7 @@ func (p *Proposal) add(op learn.Operation, shapes *learn.Shapes, names map[strin
 	if len(types) > 0 {
 		made.Description += ". Bodies: " + strings.Join(types[:min(len(types), 8)], ", ")
 	}
-	if len(op.Segments) == 0 && len(query) > 0 { // with inputs, the proxy would judge its paths
+	if anyPath && len(query) > 0 { // with inputs, the proxy would judge its paths
 		made.Query, query = "any", nil
 	}
 	for _, s := range op.Segments {
@@ -393,11 +400,23 @@ func (p *Proposal) Compare() {
 	slices.Sort(p.Less)
 }
 
-// Write writes the connector into a directory, with a report of where its operations come from. It replaces nothing.
+// reportFile is what Write writes beside the connector.
+const reportFile = "LEARNT.txt"
+
+// Write writes the connector into a directory, with a report of where its operations come from. It replaces nothing,
+// and fails where it cannot write all, or where dir is a link: the sandbox may have made what is there.
 func (p *Proposal) Write(dir string) error {
 	if len(p.Operations) == 0 {
 		return hint.New(errors.New("write the proposal: there is nothing to propose"),
 			"run a session with --learn; aileron audit list --session ID shows what one did")
+	}
+	dir = filepath.Clean(dir) // the link itself, not what is behind it
+	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return hint.New(fmt.Errorf("write the proposal: %s is a link to another directory", dir),
+			"remove it if it is not yours, or name the directory itself")
+	}
+	if _, err := os.Lstat(filepath.Join(dir, reportFile)); err == nil {
+		return planted(dir, reportFile)
 	}
 	files, err := p.connector.Files()
 	if err != nil {
@@ -408,7 +427,16 @@ func (p *Proposal) Write(dir string) error {
 	if err := p.Print(&report, 0); err != nil {
 		return err
 	}
-	files["LEARNT.txt"] = []byte(report.String())
-	_, err = scaffold.Write(dir, files)
+	files[reportFile] = []byte(report.String())
+	skipped, err := scaffold.Write(dir, files)
+	if err == nil && len(skipped) > 0 { // it came in the meantime
+		err = planted(dir, skipped...)
+	}
 	return err
+}
+
+// planted returns the error for files that are not of this proposal, and would be read beside it.
+func planted(dir string, names ...string) error {
+	return hint.New(fmt.Errorf("write %s: it exists already, and nothing is replaced: it is another proposal's, or forged",
+		filepath.Join(dir, hint.Listed(names))), "name another directory, or remove this one")
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -115,6 +116,45 @@ func TestAProposalOfNoiseIsBounded(t *testing.T) {
 	again.Compare()
 	if !bytes.Equal(must.Get(json.Marshal(p))(t), must.Get(json.Marshal(again))(t)) {
 		t.Error("the same session is another proposal")
+	}
+}
+
+// Who may read every path of a host is asked, but for an archive in plain HTTP, and the report says that it is so.
+func TestEveryPathIsAskedAbout(t *testing.T) {
+	archive := passed("GET deb.example/tool_1.0%7erc1.deb")
+	archive.Scheme, archive.Port = "http", 80
+	d, session := recorded(t, passed("GET api.example/%7e"), archive, passed("GET b.example/repos/a"),
+		refused("GET b.example/%7e", "host_not_allowed"))
+	p := must.Get(FromSessions(t.Context(), d, []string{session}))(t)
+	want := "[GET api.example required 0/1 GET b.example/repos/a none 0/1 GET deb.example:80 none 0/1]"
+	if got := fmt.Sprint(lines(p)); got != want || p.LeftOut != 1 {
+		t.Errorf("got  %s, %d left out\nwant %s", got, p.LeftOut, want)
+	}
+	var text bytes.Buffer
+	must.Do(t, p.Print(&text, 0))
+	if n := strings.Count(text.String(), "EVERY PATH of "); n != 2 {
+		t.Errorf("every path passes at 2 hosts, and the report has %d:\n%s", n, &text)
+	}
+}
+
+// What a sandbox left where the proposal is to be written is an error, and nothing is written beside it.
+func TestAPlantedReportOrLinkIsAnError(t *testing.T) {
+	d, session := recorded(t, passed("GET api.example/v1/items/7"))
+	p := must.Get(FromSessions(t.Context(), d, []string{session}))(t)
+	forged, target := t.TempDir(), t.TempDir()
+	must.Do(t, os.WriteFile(filepath.Join(forged, reportFile), []byte("all is well"), 0o600))
+	link := filepath.Join(t.TempDir(), "learnt")
+	must.Do(t, os.Symlink(target, link))
+	for dir, why := range map[string]string{forged: "it exists already", link + "/": "is a link"} {
+		if err := p.Write(dir); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("the error of %s is %v, want %s", dir, err, why)
+		}
+	}
+	if files := must.Get(os.ReadDir(target))(t); len(files) != 0 {
+		t.Errorf("%v is written behind the link", files)
+	}
+	if files := must.Get(os.ReadDir(forged))(t); len(files) != 1 {
+		t.Errorf("%v is beside the forged report", files)
 	}
 }
 

@@ -36,6 +36,12 @@ func (p *Proposal) Print(out io.Writer, columns int) error {
 	} else if err := table.Print(out, columns); err != nil {
 		return err
 	}
+	for _, op := range p.Operations {
+		if op.Path == "" {
+			fmt.Fprintf(out, "EVERY PATH of %s passes with %s: no template can have some that were read; approval: %s\n",
+				op.Host, op.Method, op.Approval)
+		}
+	}
 	for _, o := range p.Others {
 		if o.Installed {
 			fmt.Fprintf(out, "left to   %s, which names %s: %s; allow one with: aileron allow %s\n", o.Connector, o.Host,
