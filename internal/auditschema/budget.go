@@ -9,7 +9,7 @@ func budgetShapes() map[audit.Event]shape {
 			"meter":   text("The name of the meter."),
 			"used":    atLeast(1, "What the session has used."),
 			"limit":   atLeast(1, "The most that it may use."),
-			"percent": object{"enum": []int{80, 100}, "description": "How much of the limit is reached."},
+			"percent": atLeast(80, "How much of the limit is reached: 80 or 100."),
 		}, required: []string{"meter", "used", "limit", "percent"}},
 	}
 }
