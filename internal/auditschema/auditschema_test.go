@@ -135,6 +135,9 @@ func valueOf(t *testing.T, schema object) any {
 	case schema["const"] != nil:
 		return schema["const"]
 	case schema["enum"] != nil:
+		if numbers, ok := schema["enum"].([]int); ok {
+			return numbers[0]
+		}
 		return schema["enum"].([]string)[0] //nolint:forcetypeassert // oneOf makes it
 	case schema["format"] != nil:
 		return "2026-01-02T03:04:05.123456789Z"
