@@ -164,3 +164,29 @@ func hosts(op *spec.Operation) []string {
 	}
 	return list
 }
+
+// A model that answers in the background says what it has used where its answer is fetched.
+func TestAResponseThatIsFetchedIsMeteredAsOneThatIsMade(t *testing.T) {
+	metered := 0
+	for _, e := range List() {
+		for _, create := range e.Connector.Tools[0].Operations {
+			fetched := create.Path.String() + "/{response_id}"
+			for _, get := range e.Connector.Tools[0].Operations {
+				if len(create.Meters) == 0 || get.Method != "GET" || get.Path.String() != fetched {
+					continue
+				}
+				metered++
+				if !slices.EqualFunc(get.Meters, create.Meters, func(a, b spec.Meter) bool {
+					return a.Name == b.Name && slices.Equal(a.Source, b.Source) &&
+						slices.EqualFunc(a.Events, b.Events, slices.Equal)
+				}) {
+					t.Errorf("%s: %s has the meters %v, want those of %s: %v", e.Name, get.Name, get.Meters, create.Name,
+						create.Meters)
+				}
+			}
+		}
+	}
+	if metered == 0 {
+		t.Error("no operation fetches a response of a metered one")
+	}
+}
