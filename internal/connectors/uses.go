@@ -21,12 +21,28 @@ func IsBound(c *spec.Connector, bound []vault.Binding) bool {
 	})
 }
 
-// IsModel reports whether a connector is for a model provider of the agent.
+// IsModel reports whether a connector is, by the last part of its name, for a model provider of the agent.
 func IsModel(c *spec.Connector, agent agents.Agent) bool {
 	return slices.ContainsFunc(agent.Connectors, func(name string) bool {
 		service := strings.TrimPrefix(c.FQN.Service(), catalog.ServicePrefix)
 		return service == name // not a suffix: local-openai is another provider than openai
 	})
+}
+
+// IsOwnModel returns what reports whether a connector is the catalogue's for a model provider of the agent: it has the
+// full name, and no other hosts. A name alone is anyone's choice, so what IsModel reports exempts from nothing.
+func IsOwnModel(agent agents.Agent) func(*spec.Connector) bool {
+	hosts := map[spec.FQN][]spec.HostPattern{}
+	for _, name := range agent.Connectors {
+		if entry, ok := catalog.Find(name); ok {
+			hosts[entry.Connector.FQN] = entry.Connector.Manifest.Hosts
+		}
+	}
+	return func(c *spec.Connector) bool {
+		known, ok := hosts[c.FQN]
+		return ok && !slices.ContainsFunc(c.Manifest.Hosts,
+			func(h spec.HostPattern) bool { return !slices.Contains(known, h) })
+	}
 }
 
 // ModelAdvice returns a warning about an agent without a connector for its model provider among those in force: its

@@ -17,7 +17,6 @@ import (
 	"github.com/ALRubinger/aileron/internal/report"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox/agents"
-	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -90,7 +89,7 @@ func openSession(
 		a.Infof("aileron: approve asks about no request to the hosts of tunnel in config.toml: they are not decrypted")
 	}
 	agent, _ := agents.Find(s.Agent)
-	s.Unasked = func(c *spec.Connector) bool { return connectors.IsModel(c, agent) }
+	s.Unasked = connectors.IsOwnModel(agent)
 	s.Notifier = notifier(a, conf.Approval, s.Mode)
 	if by := conf.Approval.Decider; by.IsSet() {
 		s.Decider = approvals.NewDecider(&approvals.Decider{Socket: by.Socket, Command: by.Command,
