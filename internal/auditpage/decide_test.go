@@ -11,6 +11,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/proxy/approval"
 )
 
@@ -176,6 +177,12 @@ func TestAPageThatDecidesHasAnAddressOfItsOwn(t *testing.T) {
 	defer p.listener.Close()
 	if got := p.listener.Addr().(*net.TCPAddr).IP.String(); got != "127.0.0.1" {
 		t.Errorf("an address that is named becomes %s", got)
+	}
+	for _, usual := range []string{"127.0.0.1:8080", "[::1]:8080", "[::ffff:127.0.0.1]:8080"} {
+		_, err := Listen(t.Context(), Options{Desk: newDesk(), Address: usual})
+		if err == nil || !strings.Contains(err.Error(), "no address for the page") || hint.Of(err) == "" {
+			t.Errorf("a page that decides at %s: %v", usual, err)
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ type Options struct {
 	// Log is the path of audit.db. It need not exist yet.
 	Log string
 	// Address is a loopback address and a port; "" means any free port, of 127.0.0.1, or of an address of this run's
-	// own where there is a Desk.
+	// own where there is a Desk. With a Desk, 127.0.0.1 and ::1 with a port of one's choice are refused.
 	Address string
 	// Idle is how long the server runs without a page and without a request; 0 means 30 minutes.
 	Idle time.Duration
@@ -83,6 +83,12 @@ func Listen(ctx context.Context, opts Options) (*Page, error) {
 		return nil, failure.Usage(hint.New(fmt.Errorf("serve the audit log: %q is not a loopback address with a port",
 			termsafe.Line(opts.Address)), "the page is for a browser on this machine: --listen 127.0.0.1:8080, or [::1]:8080"))
 	}
+	if opts.Desk != nil && isShared(address) {
+		return nil, failure.Usage(hint.New(fmt.Errorf("serve the audit log: with --decide, %s is no address for the page: "+
+			"a browser may still run there what another server of this machine has left, and that could decide", address),
+			"leave --listen out: the page then has an address of its own; or name one that nothing else uses, such as "+
+				"--listen 127.77.1.2:8080"))
+	}
 	listener, err := listen(ctx, address, own)
 	if err != nil {
 		return nil, hint.New(fmt.Errorf("serve the audit log: %w", err),
@@ -97,6 +103,13 @@ func Listen(ctx context.Context, opts Options) (*Page, error) {
 	p.watch = newWatch(p.logs)
 	p.idle = newIdle(opts.Idle)
 	return p, nil
+}
+
+// isShared reports whether an address, with a port that is chosen, is one at which servers of a machine usually listen.
+// With port 0 the port is another one in each run.
+func isShared(a netip.AddrPort) bool {
+	usual := a.Addr().Unmap() == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || a.Addr() == netip.IPv6Loopback()
+	return usual && a.Port() != 0
 }
 
 // listen opens a port of an address, or, for a page of its own, of a random loopback address if the system has those. A
