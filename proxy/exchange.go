@@ -44,6 +44,7 @@ type Exchange struct {
 	meter      *meter.Reader     // of what the request uses up; nil: none
 	charge     *meter.Charge     // against the session's budget; nil: none
 	answered   int               // the status of the upstream's response, once its body may be read; 0: none
+	unheard    bool              // it was sent, and no head of a response came
 	grpc       bool              // the request is one of gRPC
 	content    judge.Content     // what the body asks for, of an operation that judges it
 	judged     *budget.Hold      // of a body that was read to be judged; nil: none was
@@ -182,6 +183,8 @@ func (x *Exchange) credentialed() bool {
 func (x *Exchange) send(out *http.Request) (*http.Response, *Denial) {
 	res, err := x.p.upstream.RoundTrip(out, x.route())
 	if err != nil {
+		var failed *upstream.Error
+		x.unheard = errors.As(err, &failed) && failed.Sent
 		d := denyUpstream(out.Host, err, isSafe(out.Method))
 		if d.Reason == ReasonFieldName {
 			d.Effect = x.effect(0)

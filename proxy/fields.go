@@ -184,7 +184,8 @@ func (x *Exchange) settle() {
 const bytesPerToken = 4
 
 // readMeters puts what the response said into used, and returns the names of those that it did not, in full: a sandbox
-// that ends a response before its last event must not have used less by that. They are estimated by bytes.
+// that ends a response before its last event must not have used less by that. They are estimated by bytes. Where not
+// even a head came, there are none to go by: then a request is taken to use what the ledger expects of one.
 func (x *Exchange) readMeters(used map[string]int64) (estimated []string) {
 	found, good := map[string]int64{}, false
 	if x.meter != nil {
@@ -199,7 +200,9 @@ func (x *Exchange) readMeters(used map[string]int64) (estimated []string) {
 			n = max(n, x.row.ResponseBytes/bytesPerToken)
 			estimated = append(estimated, name)
 		default:
-			n = (x.row.RequestBytes + x.row.ResponseBytes) / bytesPerToken
+			if n = (x.row.RequestBytes + x.row.ResponseBytes) / bytesPerToken; x.unheard {
+				n = max(n, x.charge.Expected(name))
+			}
 			estimated = append(estimated, name)
 		}
 		used[name] = n

@@ -3,13 +3,18 @@ package session
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/proxy/meter"
 )
 
-// newLedger returns what counts the use of the session.
+// newLedger returns what counts the use of the session, and tells the owner what a budget of bytes does not see.
 func (s *Session) newLedger() *meter.Ledger {
+	if s.opts.Budget[meter.Bytes] > 0 && len(s.opts.Config.Tunnel) > 0 {
+		s.opts.Infof("aileron: warning: the budget of bytes does not see the hosts of tunnel in config.toml (%s): they are "+
+			"not decrypted, and nothing of them is counted", strings.Join(s.opts.Config.Tunnel, ", "))
+	}
 	return meter.New(meter.Options{Limits: s.opts.Budget, Notice: s.budgetReached})
 }
 

@@ -1,7 +1,6 @@
 package meter
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -97,7 +96,7 @@ func (l *Ledger) Admit(names []string) (*Charge, *Over) {
 }
 
 // over returns why a limit forbids one more request, or nil. While others are under way, no more are admitted than the
-// rest would last for if each used as much as the largest so far.
+// rest would last for if each used what is expected of it.
 func (l *Ledger) over(name string, limit int64) *Over {
 	used := l.used[name]
 	under := l.open[name] > 0 && Sum(used, l.open[name]*l.expected(name, limit)) >= limit
@@ -114,13 +113,19 @@ func (l *Ledger) over(name string, limit int64) *Over {
 	return o
 }
 
-// expected returns what a request under way is taken to use: as much as the largest so far, and of a meter that nothing
-// is known of, a sixteenth of the limit.
-func (l *Ledger) expected(name string, limit int64) int64 {
-	if name == Bytes {
-		return l.largest[name]
+// expected returns what a request under way is taken to use: as much as the largest so far, and at least a sixteenth of
+// the limit. The largest alone is no bound: a first request may be tiny, so that many large ones come with it.
+func (l *Ledger) expected(name string, limit int64) int64 { return max(l.largest[name], limit/16, 1) }
+
+// Expected returns what a request that may use a meter is taken to use of it as long as nothing is known: as much as
+// the largest so far, and at least a sixteenth of the limit. It is 0 for a nil Charge.
+func (c *Charge) Expected(name string) int64 {
+	if c == nil {
+		return 0
 	}
-	return cmp.Or(l.largest[name], limit/16)
+	c.l.mu.Lock()
+	defer c.l.mu.Unlock()
+	return c.l.expected(name, c.l.opts.Limits[name])
 }
 
 // Settle adds what the request has used, once: a later call does nothing.

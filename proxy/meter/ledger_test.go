@@ -88,3 +88,44 @@ func TestALimitIsTold(t *testing.T) {
 		t.Errorf("told: %+v, want %+v", told, want)
 	}
 }
+
+// A sandbox that sends its requests all at once gets no more by that than a few beyond the limit: neither with a tiny
+// request before them, nor with a small limit, nor with bytes, of which nothing is known at first.
+func TestRequestsAtOnceDoNotEvadeALimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		meter string
+		limit int64
+		first int64 // what one request used before; 0: there was none
+		most  int
+	}{
+		"at first":            {"tokens", 2_000_000, 0, 16},
+		"after a tiny one":    {"tokens", 2_000_000, 1, 16},
+		"after a large one":   {"tokens", 2_000_000, 1_000_000, 1},
+		"a small limit":       {"tokens", 10, 0, 10},
+		"bytes":               {meter.Bytes, 1_000_000, 0, 16},
+		"bytes after a few":   {meter.Bytes, 1_000_000, 10, 16},
+		"one of a tiny meter": {"tokens", 1, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := meter.New(meter.Options{Limits: meter.Limits{c.meter: c.limit}})
+			if c.first > 0 {
+				charge, over := l.Admit([]string{"tokens"})
+				if over != nil {
+					t.Fatal(over)
+				}
+				charge.Settle(map[string]int64{c.meter: c.first})
+			}
+			admitted := 0
+			for range 1000 {
+				if _, over := l.Admit([]string{"tokens"}); over == nil {
+					admitted++
+				} else if !over.UnderWay || over.Name != c.meter {
+					t.Fatalf("refused by %+v, want by what is under way of %s", over, c.meter)
+				}
+			}
+			if admitted == 0 || admitted > c.most {
+				t.Errorf("%d of 1000 requests at once were admitted, want at most %d", admitted, c.most)
+			}
+		})
+	}
+}

@@ -38,7 +38,8 @@ type Reader struct {
 
 	stream bool
 	line   lineState
-	prefix int // of "data:", that has been read
+	prefix int  // of "data:", that has been read
+	wasCR  bool // the last byte ended a line, with the LF that may follow
 
 	stack [maxDepth]frame
 	depth int
@@ -100,12 +101,18 @@ func (r *Reader) Write(p []byte) {
 		return
 	}
 	for len(p) > 0 {
-		line, rest, ended := bytes.Cut(p, []byte("\n"))
-		r.readLine(line)
-		if ended {
-			r.endLine()
+		if r.wasCR && p[0] == '\n' { // the rest of CRLF
+			p, r.wasCR = p[1:], false
+			continue
 		}
-		p = rest
+		end := bytes.IndexAny(p, "\r\n")
+		if r.wasCR = end >= 0 && p[end] == '\r'; end < 0 {
+			r.readLine(p)
+			return
+		}
+		r.readLine(p[:end])
+		r.endLine()
+		p = p[end+1:]
 	}
 }
 
@@ -116,7 +123,6 @@ const dataField = "data:"
 func (r *Reader) readLine(p []byte) {
 	for len(p) > 0 && r.line == lineBegins {
 		switch c := p[0]; {
-		case c == '\r' && r.prefix == 0: // before the end of an empty line
 		case c == dataField[r.prefix]:
 			if r.prefix++; r.prefix == len(dataField) {
 				r.line = lineIsData

@@ -55,6 +55,10 @@ func TestReader(t *testing.T) {
 			body: "event: message_start\r\ndata: {\"message\":{\"usage\":{\"input\":30,\"output\":1}}}\r\n" +
 				"\r\n: usage\ndata:{\"delta\":{\"text\":\"}{\"}}\n\nevent: message_delta\ndata: {\"usage\":{\"output\":42}}\n\n",
 			want: of(30, 42)},
+		"lines that end in CR": {stream: true,
+			body: "event: a\rdata: {\"message\":{\"usage\":{\"input\":30}}}\r\rdata: {\"a\":\r\r" +
+				"data: {\"usage\":\rdata: {\"output\":42}}\r\n\r\n",
+			want: of(30, 42)},
 		"done": {stream: true,
 			body: "data: {\"usage\":{\"input\":1,\"output\":2}}\n\ndata: [DONE]\n\n",
 			want: of(1, 2)},
