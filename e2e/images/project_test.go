@@ -42,7 +42,8 @@ func TestAProjectsFileSharesWithItsSandbox(t *testing.T) {
 		run := func(flags ...string) result { return p.box("", flags, []string{"sh", "-c", script}) }
 
 		r := run()
-		if r.code != 1 || r.out != "" || !strings.Contains(r.err, fmt.Sprintf("a person must agree to it first: mount %q", data)) ||
+		asked := fmt.Sprintf("a person must agree to it first: mount %q", data)
+		if r.code != 1 || r.out != "" || !strings.Contains(r.err, asked) ||
 			!strings.Contains(r.err, "hint: ") || strings.Contains(r.err, "hello") {
 			t.Errorf("without consent: exit %d, %q\n%s", r.code, r.out, r.err)
 		}
