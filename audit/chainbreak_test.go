@@ -20,7 +20,7 @@ func TestARunningSessionNamesTheRowAtWhichTheChainBreaks(t *testing.T) {
 		must.Do(t, l.AppendSoon(t.Context(), Row{Event: EventProxyProxied, Status: i}))
 	}
 	l.flush(t.Context())
-	execSQL(t, filepath.Join(whole, databaseName), "PRAGMA wal_checkpoint(TRUNCATE)")
+	emptyWAL(t, filepath.Join(whole, databaseName))
 	for _, c := range []struct {
 		name, change string
 		reason       string

@@ -46,7 +46,7 @@ func TestDamageUnderASessionRefusesIntents(t *testing.T) {
 			}
 			must.Do(t, intent())
 			l.flush(t.Context())
-			execSQL(t, path, "PRAGMA wal_checkpoint(TRUNCATE)")
+			emptyWAL(t, path)
 			whole := must.Get(os.ReadFile(path))(t)
 			d.Apply(t, path)
 			eventually(t, l.health, "requests go on", func() bool { return l.Damage() != nil })
