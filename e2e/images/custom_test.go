@@ -19,7 +19,7 @@ import (
 )
 
 // builtImage is the name of an image that a test's own files add to.
-var builtImage = regexp.MustCompile(`localhost/aileron/(?:project|packages):[0-9a-f]{12}`)
+var builtImage = regexp.MustCompile(`localhost/aileron/(?:project|packages):[0-9a-f]{12,64}`)
 
 // own runs a command in a box of aileron's own image with what is added to it,
 // and removes that image at the end of the test, even if no command ran in it.
