@@ -1,6 +1,6 @@
 // Package approvals keeps what a person has decided for always, and describes for a person what waits for a decision.
 //
-// [In] returns the decisions of a home, which sessions ask ([Rules.Find]) and commands list and revoke. [Show] prints a
+// [In] returns the decisions of a home, which sessions ask ([Rules.Cached]) and commands list and revoke. [Show] prints a
 // question, and [Lines] a list: what an agent chose never looks like a line of aileron's there.
 package approvals
 
@@ -95,14 +95,7 @@ func (r Rules) read(id string) (approval.Rule, error) {
 
 func (r Rules) path(id string) string { return filepath.Join(r.dir, id+".json") }
 
-// Find returns the decision about a subject. One that denies comes first. The error is about decisions that could not
-// be read, of which one may be another.
-func (r Rules) Find(s approval.Subject) (found approval.Rule, ok bool, err error) {
-	all, err := r.List()
-	found, ok = find(all, s)
-	return found, ok, err
-}
-
+// find returns the decision about a subject. One that denies comes first.
 func find(all []approval.Rule, s approval.Subject) (found approval.Rule, ok bool) {
 	for _, rule := range all {
 		if rule.Subject == s && (!ok || !rule.Approve) {
@@ -112,8 +105,9 @@ func find(all []approval.Rule, s approval.Subject) (found approval.Rule, ok bool
 	return found, ok
 }
 
-// Cached returns Find with what the files said when the directory was changed last: aileron adds, replaces and removes
-// files, and writes into none. It is safe for concurrent use.
+// Cached returns a function that finds the decision about a subject, one that denies first, by what the files said when
+// the directory was changed last: aileron adds, replaces and removes files, and writes into none. Its error is about
+// decisions that could not be read, of which one may be another. It is safe for concurrent use.
 func (r Rules) Cached() func(approval.Subject) (approval.Rule, bool, error) {
 	var mu sync.Mutex
 	var was fs.FileInfo
