@@ -94,7 +94,7 @@ var eventTable = []struct {
 	{EventApprovalApproved, "a person, or their decider, has approved it, once or for more"},
 	{EventApprovalDenied, "a person or their decider has denied it, or a person has taken an approval back"},
 	{EventApprovalExpired, "it was not decided in time, or what was approved was not sent in time"},
-	{EventBudgetReached, "a session has used 80 percent of a limit, or all of it"},
+	{EventBudgetReached, "80 percent of a limit is used, or all of it: that of the session, or one that sessions share"},
 	{EventBroken, "the log, or what is kept beside it, was changed from outside"},
 	{EventRecovered, "a damaged database was replaced by what could be read of it"},
 	{EventCheckpoint, "the signed head of the log before this row"},

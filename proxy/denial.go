@@ -109,7 +109,7 @@ func (d *Denial) JSON() []byte {
 		details["approval_id"], details["poll"] = d.Approval, "http://"+APIHost+ApprovalsPath+d.Approval
 	}
 	if b := d.Budget; b != nil {
-		details["budget"], details["meter"] = "session", b.Name
+		details["budget"], details["meter"] = b.Budget, b.Name
 		details["used"], details["limit"] = strconv.FormatInt(b.Used, 10), strconv.FormatInt(b.Limit, 10)
 	}
 	if d.Came != 0 {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -129,17 +130,34 @@ func (x *Exchange) isMetered() bool {
 // admitToBudget denies a request that a budget forbids.
 func (x *Exchange) admitToBudget() *Denial {
 	var names []string
+	binding := ""
 	if op := x.match.Operation; op != nil {
 		names = op.MeterNames
+		if x.credentialed() {
+			binding = x.grants.Bound[op.Connector.FQN].Binding
+		}
+	}
+	var err error
+	if x.charge, err = x.p.cfg.Ledger.Admit(names, binding); err == nil {
+		return nil
 	}
 	var over *meter.Over
-	if x.charge, over = x.p.cfg.Ledger.Admit(names); over == nil {
-		return nil
+	if !errors.As(err, &over) {
+		x.p.cfg.Log.Warn("a request was denied without a look at its budget", "error", err)
+		d := ReasonBudget.Deny("the budget of the day cannot be read or written")
+		d.advice = &advice{true, "Nothing was sent. Try again; if that does not help, tell the user, who sees the cause in " +
+			"the messages of the session."}
+		return d
 	}
 	d := ReasonBudget.Deny("%v", over)
 	d.Budget = over
-	if over.UnderWay {
+	switch {
+	case over.UnderWay:
 		d.advice = &advice{true, "Nothing was sent. Wait for requests that are under way, then try again."}
+	case over.Budget != meter.OfSession:
+		d.advice = &advice{false, "Nothing was sent. Do not retry: tell the user that the budget is used up until " +
+			"midnight. They see what was used with: aileron audit list --event budget.reached, and set the limits of a day in " +
+			"config.toml, for sessions that start then."}
 	}
 	return d
 }

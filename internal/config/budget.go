@@ -1,16 +1,21 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // Budget is how much may be used up, by the names of meters.
 type Budget struct {
-	Session map[string]Amount `toml:"session"` // by each session
+	Session map[string]Amount            `toml:"session"` // by each session
+	Day     map[string]Amount            `toml:"day"`     // by all sessions of the home, in a day
+	Binding map[string]map[string]Amount `toml:"binding"` // by what carries a credential, by its name, in a day
 }
 
 // Amount is a positive number, written as 5000, "5k", "2M" or "1.5G".
@@ -56,8 +61,24 @@ func ParseBudget(text string) (name string, most Amount, err error) {
 // maxBudget bounds how many limits a table has.
 const maxBudget = 64
 
-// check returns an error for a name that no meter has.
-func (b Budget) check() error { return checkBudget("budget.session", b.Session) }
+// bindingName is the form of a credential's name: KIND/SERVICE/IDENTITY.
+var bindingName = regexp.MustCompile(`^[a-z0-9_]{1,32}(/[A-Za-z0-9._@+-]{1,200}){2}$`)
+
+// check returns an error for a name that no meter has, or no credential.
+func (b Budget) check() error {
+	if len(b.Binding) > maxBudget {
+		return fmt.Errorf("budget.binding has more than %d entries", maxBudget)
+	}
+	faults := []error{checkBudget("budget.session", b.Session), checkBudget("budget.day", b.Day)}
+	for _, name := range slices.Sorted(maps.Keys(b.Binding)) {
+		if !bindingName.MatchString(name) {
+			faults = append(faults, fmt.Errorf(`budget.binding has the name %q; it must be that of a credential in quotation `+
+				`marks, such as [budget.binding."api_key/anthropic/work"]`, name))
+		}
+		faults = append(faults, checkBudget(fmt.Sprintf("budget.binding.%q", name), b.Binding[name]))
+	}
+	return errors.Join(faults...)
+}
 
 func checkBudget(key string, limits map[string]Amount) error {
 	if len(limits) > maxBudget {

@@ -117,7 +117,7 @@ func (s *Session) makePlane(ctx context.Context) error {
 		Passthrough: s.opts.Passthrough, TLSPassthrough: tunnel, Upstream: s.opts.Upstream, Limits: limits,
 		Log: s.opts.Log, Started: s.start, Capture: s.capture,
 		Approvals: s.approvals, Hold: time.Duration(s.opts.Config.Approval.Hold),
-		AskFirst: s.opts.askFirst(), Note: s.noteRequest(), Ledger: s.newLedger(),
+		AskFirst: s.opts.askFirst(), Note: s.noteRequest(), Ledger: s.ledger,
 	})
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"runtime"
@@ -217,14 +216,6 @@ func addNamed(fields map[string]any, name string, values []string) {
 	if len(values) > maxNamed {
 		fields[name+"_total"] = len(values)
 	}
-}
-
-// budget returns what the session may use up, as NAME=AMOUNT.
-func (o Options) budget() (all []string) {
-	for _, name := range slices.Sorted(maps.Keys(o.Budget)) {
-		all = append(all, fmt.Sprintf("%s=%d", name, o.Budget[name]))
-	}
-	return all
 }
 
 // approve returns the requests about which the owner is asked.

@@ -58,6 +58,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/internal/auditlog"
+	"github.com/ALRubinger/aileron/internal/daybook"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/internal/learn"
@@ -66,6 +67,7 @@ import (
 	"github.com/ALRubinger/aileron/proxy/approval"
 	"github.com/ALRubinger/aileron/proxy/capture"
 	"github.com/ALRubinger/aileron/proxy/front"
+	"github.com/ALRubinger/aileron/proxy/meter"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
@@ -91,6 +93,9 @@ type Session struct {
 	loader *loader
 	ca     *ca.Session
 	plane  *proxy.Plane
+
+	ledger  *meter.Ledger
+	daybook *daybook.Book // nil: there is no budget of a day
 
 	approvals *approval.Queue // of requests that wait for a person; nil before it is open
 
@@ -131,7 +136,7 @@ func Open(ctx context.Context, opts Options) (opened *Session, err error) {
 		}
 	}()
 	for _, step := range []func(context.Context) error{
-		s.makeToken, s.makeDir, s.noteHome, s.openLog, s.openStore, s.openCapture, s.openNotes, s.makePlane,
+		s.makeToken, s.makeDir, s.noteHome, s.openLog, s.openStore, s.openCapture, s.openNotes, s.openLedger, s.makePlane,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -272,6 +277,9 @@ func (s *Session) release() (err error) {
 	}
 	s.closeCapture()
 	s.closeNotes()
+	if s.daybook != nil {
+		s.daybook.Close()
+	}
 	if s.vault != nil {
 		s.vault.Lock()
 	}

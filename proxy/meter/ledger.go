@@ -1,8 +1,8 @@
 package meter
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -14,36 +14,15 @@ const (
 	Bytes    = "bytes"    // of the bodies of requests and responses
 )
 
-// Limits are the most that may be used, by the names of meters.
-type Limits map[string]int64
-
-// Over is the error for a request that a limit forbids.
-type Over struct {
-	Name        string
-	Used, Limit int64
-	Wait        time.Duration // until the limit may allow more; 0: not in this session
-	UnderWay    bool          // what is under way may use up the rest
-}
-
-func (o *Over) Error() string {
-	if o.UnderWay {
-		return fmt.Sprintf("requests under way may use up the budget of the session: %d of %d %s are used", o.Used, o.Limit,
-			o.Name)
-	}
-	return fmt.Sprintf("the budget of the session is used up: %d of %d %s", o.Used, o.Limit, o.Name)
-}
-
-// Notice is a limit that is nearly reached, or has been.
-type Notice struct {
-	Name        string
-	Used, Limit int64
-	Percent     int // 80 or 100
-}
-
 // Options are what a [Ledger] is made of.
 type Options struct {
-	Limits Limits       // of the session
+	Limits   Limits            // of the session
+	Day      Limits            // of a day, for all sessions of the home
+	Bindings map[string]Limits // of a day, by the name of the credential that requests carry
+	Book     Book              // keeps what is used in a day; it is required if Day or Bindings has a limit
+
 	Notice func(Notice) // called once for each limit and percentage, with no lock held; nil: none is called
+	Warn   func(error)  // called when what a request has used could not be kept; nil: none is called
 }
 
 // Ledger counts what a session uses, and has its limits. It is safe for concurrent use. A nil Ledger has no limits.
@@ -51,100 +30,157 @@ type Ledger struct {
 	opts Options
 
 	mu      sync.Mutex
-	used    map[string]int64 // by the session
-	open    map[string]int64 // requests under way that may use a meter
-	largest map[string]int64 // that one request used
-	told    map[Notice]bool  // without Used
+	session Accounts
 }
 
-// New returns a ledger in which nothing is used.
-func New(opts Options) *Ledger {
-	return &Ledger{opts: opts, used: map[string]int64{}, open: map[string]int64{}, largest: map[string]int64{},
-		told: map[Notice]bool{}}
-}
+// New returns a ledger of a session that has used nothing.
+func New(opts Options) *Ledger { return &Ledger{opts: opts, session: Accounts{}} }
 
 // Charge is a request that was admitted. A nil Charge is of no ledger.
 type Charge struct {
-	l     *Ledger
-	names []string
+	l       *Ledger
+	session []limit // that it counts against; of a settled one nil
+	day     string
+	shared  []limit
 }
 
-// Admit counts a request that may use the meters of those names, unless a limit forbids it: then it returns the limit.
-// Settle must be called on what it returns.
-func (l *Ledger) Admit(names []string) (*Charge, *Over) {
+// limit is one that a request counts against.
+type limit struct {
+	key    Key
+	most   int64
+	budget string
+}
+
+// Admit counts a request that may use the meters of those names, and carries the credential of a binding, "" if none,
+// unless a limit forbids it. Settle must be called on what it returns. The error is an [*Over], or that of the book.
+func (l *Ledger) Admit(names []string, binding string) (*Charge, error) {
 	if l == nil {
-		return nil, nil // nothing is counted
+		return nil, nil //nolint:nilnil // nothing is counted
 	}
-	limits := l.opts.Limits
-	if len(names) == 0 && limits[Requests] == 0 && limits[Bytes] == 0 {
-		return nil, nil // no limit is for it
+	session, shared := limitsOf(nil, l.opts.Limits, names, OfSession, ""), limitsOf(nil, l.opts.Day, names, OfDay, "")
+	if binding != "" {
+		shared = limitsOf(shared, l.opts.Bindings[binding], names, OfBinding, binding)
 	}
+	if len(session)+len(shared) == 0 {
+		return nil, nil //nolint:nilnil // no limit is for it
+	}
+	c := &Charge{l: l, session: session, shared: shared}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := &Charge{l, append([]string{Requests, Bytes}, names...)}
-	for _, name := range slices.Sorted(maps.Keys(limits)) {
-		if slices.Contains(c.names, name) {
-			if over := l.over(name, limits[name]); over != nil {
-				return nil, over
-			}
-		}
+	over := open(l.session, c.session)
+	l.mu.Unlock()
+	if over != nil {
+		return nil, over
 	}
-	for _, name := range c.names {
-		l.open[name]++
+	if err := c.admitShared(); err != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, m := range c.session {
+			l.session.Of(m.key).Open--
+		}
+		return nil, err
 	}
 	return c, nil
 }
 
-// over returns why a limit forbids one more request, or nil. While others are under way, no more are admitted than the
-// rest would last for if each used what is expected of it.
-func (l *Ledger) over(name string, limit int64) *Over {
-	used := l.used[name]
-	under := l.open[name] > 0 && Sum(used, l.open[name]*l.expected(name, limit)) >= limit
-	if name == Requests {
-		under = used+l.open[name] >= limit
+// limitsOf adds the limits that are for a request with meters of those names, by name.
+func limitsOf(all []limit, limits Limits, names []string, budget, binding string) []limit {
+	if len(limits) == 0 {
+		return all
 	}
-	if used < limit && !under {
-		return nil
+	from := len(all)
+	all = slices.Grow(all, len(limits))
+	for name, most := range limits {
+		if name == Requests || name == Bytes || slices.Contains(names, name) {
+			all = append(all, limit{Key{binding, name}, most, budget})
+		}
 	}
-	o := &Over{Name: name, Used: used, Limit: limit, UnderWay: used < limit}
-	if o.UnderWay {
-		o.Wait = time.Second
-	}
-	return o
+	slices.SortFunc(all[from:], func(a, b limit) int { return cmp.Compare(a.key.Meter, b.key.Meter) })
+	return all
 }
 
-// expected returns what a request under way is taken to use: as much as the largest so far, and at least a sixteenth of
-// the limit. The largest alone is no bound: a first request may be tiny, so that many large ones come with it.
-func (l *Ledger) expected(name string, limit int64) int64 { return max(l.largest[name], limit/16, 1) }
+// open counts a request as under way, unless a limit forbids it.
+func open(a Accounts, limits []limit) *Over {
+	for _, m := range limits {
+		if over := a.Of(m.key).over(m.key.Meter, m.most); over != nil {
+			over.Budget = m.budget
+			return over
+		}
+	}
+	for _, m := range limits {
+		a.Of(m.key).Open++
+	}
+	return nil
+}
+
+// admitShared counts a request against the limits of the day.
+func (c *Charge) admitShared() error {
+	if len(c.shared) == 0 {
+		return nil
+	}
+	var left time.Duration
+	c.day, left = c.l.opts.Book.Day()
+	var over *Over
+	err := c.l.opts.Book.Change(c.day, func(a Accounts) bool {
+		over = open(a, c.shared)
+		return over == nil
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("the budget of the day cannot be read: %w", err)
+	case over == nil:
+		return nil
+	}
+	if !over.UnderWay {
+		over.Wait = left
+	}
+	return over
+}
 
 // Expected returns what a request that may use a meter is taken to use of it as long as nothing is known: as much as
-// the largest so far, and at least a sixteenth of the limit. It is 0 for a nil Charge.
-func (c *Charge) Expected(name string) int64 {
+// the largest so far in the session, and at least a sixteenth of the least limit, or what a model's longest response
+// has. It is 0 for a nil Charge.
+func (c *Charge) Expected(name string) (most int64) {
 	if c == nil {
 		return 0
 	}
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
-	return c.l.expected(name, c.l.opts.Limits[name])
+	for _, m := range slices.Concat(c.session, c.shared) {
+		if m.key.Meter != name {
+			continue
+		}
+		a := c.l.session[Key{Meter: name}]
+		if a == nil {
+			a = &Account{}
+		}
+		if n := a.expected(name, m.most); most == 0 || n < most {
+			most = n
+		}
+	}
+	return most
 }
 
 // Settle adds what the request has used, once: a later call does nothing.
 func (c *Charge) Settle(used map[string]int64) {
-	if c == nil || c.names == nil {
+	if c == nil || c.session == nil && c.shared == nil {
 		return
 	}
-	l := c.l
+	l, session, shared := c.l, c.session, c.shared
+	c.session, c.shared = nil, nil
 	l.mu.Lock()
-	for _, name := range c.names {
-		l.open[name]--
-	}
-	c.names = nil
-	for name, n := range used {
-		l.used[name] = Sum(l.used[name], n)
-		l.largest[name] = max(l.largest[name], n)
-	}
-	notices := l.reached()
+	notices := settle(l.session, session, used)
 	l.mu.Unlock()
+	if len(shared) > 0 {
+		var more []Notice
+		err := l.opts.Book.Change(c.day, func(a Accounts) bool {
+			more = settle(a, shared, used)
+			return true
+		})
+		if err != nil && l.opts.Warn != nil {
+			l.opts.Warn(fmt.Errorf("what a request has used of the day's budget could not be kept: %w", err))
+		}
+		notices = append(notices, more...)
+	}
 	if l.opts.Notice == nil {
 		return
 	}
@@ -153,24 +189,14 @@ func (c *Charge) Settle(used map[string]int64) {
 	}
 }
 
-// reached returns the limits that are at 80 or at 100 percent, of those without a notice so far.
-func (l *Ledger) reached() (all []Notice) {
-	for _, name := range slices.Sorted(maps.Keys(l.opts.Limits)) {
-		used, limit := l.used[name], l.opts.Limits[name]
-		n := Notice{Name: name, Limit: limit}
-		switch {
-		case used >= limit:
-			n.Percent = 100
-		case used >= limit-limit/5:
-			n.Percent = 80
-		default:
-			continue
-		}
-		if !l.told[n] {
-			l.told[n] = true
-			n.Used = used
-			all = append(all, n)
+// settle adds what a request used to the accounts of limits, and returns those that are nearly reached, or are, without
+// a notice so far.
+func settle(a Accounts, limits []limit, used map[string]int64) (notices []Notice) {
+	for _, m := range limits {
+		if n := a.Of(m.key).settle(m.key.Meter, used[m.key.Meter], m.most); n != nil {
+			n.Budget, n.Binding = m.budget, m.key.Binding
+			notices = append(notices, *n)
 		}
 	}
-	return all
+	return notices
 }

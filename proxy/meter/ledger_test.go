@@ -1,6 +1,7 @@
 package meter_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -10,9 +11,9 @@ import (
 // admit admits a request of a model and settles it with a number of tokens.
 func admit(t *testing.T, l *meter.Ledger, tokens int64) {
 	t.Helper()
-	c, over := l.Admit([]string{"tokens"})
-	if over != nil {
-		t.Fatal(over)
+	c, err := l.Admit([]string{"tokens"}, "")
+	if err != nil {
+		t.Fatal(err)
 	}
 	c.Settle(map[string]int64{meter.Requests: 1, "tokens": tokens})
 	c.Settle(map[string]int64{meter.Requests: 1, "tokens": tokens}) // does nothing
@@ -21,8 +22,9 @@ func admit(t *testing.T, l *meter.Ledger, tokens int64) {
 // refused wants the error for a limit.
 func refused(t *testing.T, l *meter.Ledger, want meter.Over, names ...string) {
 	t.Helper()
-	_, over := l.Admit(names)
-	if over == nil || *over != want {
+	_, err := l.Admit(names, "")
+	var over *meter.Over
+	if !errors.As(err, &over) || *over != want {
 		t.Errorf("Admit: %+v, want %+v", over, want)
 	}
 }
@@ -34,8 +36,8 @@ func TestTheNextRequestIsRefusedAtTheLimit(t *testing.T) {
 	for _, n := range []int64{79, 1, 5, 50} {
 		admit(t, l, n)
 	}
-	refused(t, l, meter.Over{Name: "tokens", Used: 135, Limit: 100}, "tokens")
-	if _, err := l.Admit(nil); err != nil {
+	refused(t, l, meter.Over{Budget: meter.OfSession, Name: "tokens", Used: 135, Limit: 100}, "tokens")
+	if _, err := l.Admit(nil, ""); err != nil {
 		t.Errorf("a request of an operation without the meter: %v", err)
 	}
 	if !slices.Equal(notices, []int{80, 100}) {
@@ -46,17 +48,17 @@ func TestTheNextRequestIsRefusedAtTheLimit(t *testing.T) {
 func TestRequestsUnderWayCountAsTheLargestSoFar(t *testing.T) {
 	l := meter.New(meter.Options{Limits: meter.Limits{"tokens": 100}})
 	admit(t, l, 40)
-	first, err := l.Admit([]string{"tokens"})
+	first, err := l.Admit([]string{"tokens"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Admit([]string{"tokens"}); err != nil { // 40 + 40 < 100
+	if _, err := l.Admit([]string{"tokens"}, ""); err != nil { // 40 + 40 < 100
 		t.Fatal(err)
 	}
-	refused(t, l, meter.Over{Name: "tokens", Used: 40, Limit: 100, Wait: 1e9,
+	refused(t, l, meter.Over{Budget: meter.OfSession, Name: "tokens", Used: 40, Limit: 100, Wait: 1e9,
 		UnderWay: true}, "tokens")
 	first.Settle(nil) // it was not sent
-	if _, err := l.Admit([]string{"tokens"}); err != nil {
+	if _, err := l.Admit([]string{"tokens"}, ""); err != nil {
 		t.Errorf("after one has ended: %v", err)
 	}
 }
@@ -64,10 +66,10 @@ func TestRequestsUnderWayCountAsTheLargestSoFar(t *testing.T) {
 func TestALimitOfRequestsHoldsForThoseUnderWay(t *testing.T) {
 	l := meter.New(meter.Options{Limits: meter.Limits{meter.Requests: 2}})
 	admit(t, l, 0)
-	if _, err := l.Admit(nil); err != nil {
+	if _, err := l.Admit(nil, ""); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, l, meter.Over{Name: meter.Requests, Used: 1, Limit: 2, Wait: 1e9, UnderWay: true})
+	refused(t, l, meter.Over{Budget: meter.OfSession, Name: meter.Requests, Used: 1, Limit: 2, Wait: 1e9, UnderWay: true})
 }
 
 // The owner is told at 80 percent, and at the limit, once each.
@@ -76,14 +78,14 @@ func TestALimitIsTold(t *testing.T) {
 	l := meter.New(meter.Options{Limits: meter.Limits{"tokens": 100},
 		Notice: func(n meter.Notice) { told = append(told, n) }})
 	for range 11 {
-		c, over := l.Admit([]string{"tokens"})
+		c, over := l.Admit([]string{"tokens"}, "")
 		if over != nil {
 			break
 		}
 		c.Settle(map[string]int64{"tokens": 10})
 	}
-	want := []meter.Notice{{Name: "tokens", Used: 80, Limit: 100, Percent: 80},
-		{Name: "tokens", Used: 100, Limit: 100, Percent: 100}}
+	want := []meter.Notice{{Budget: meter.OfSession, Name: "tokens", Used: 80, Limit: 100, Percent: 80},
+		{Budget: meter.OfSession, Name: "tokens", Used: 100, Limit: 100, Percent: 100}}
 	if !slices.Equal(told, want) {
 		t.Errorf("told: %+v, want %+v", told, want)
 	}
@@ -109,7 +111,7 @@ func TestRequestsAtOnceDoNotEvadeALimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := meter.New(meter.Options{Limits: meter.Limits{c.meter: c.limit}})
 			if c.first > 0 {
-				charge, over := l.Admit([]string{"tokens"})
+				charge, over := l.Admit([]string{"tokens"}, "")
 				if over != nil {
 					t.Fatal(over)
 				}
@@ -117,10 +119,11 @@ func TestRequestsAtOnceDoNotEvadeALimit(t *testing.T) {
 			}
 			admitted := 0
 			for range 1000 {
-				if _, over := l.Admit([]string{"tokens"}); over == nil {
+				var over *meter.Over
+				if _, err := l.Admit([]string{"tokens"}, ""); err == nil {
 					admitted++
-				} else if !over.UnderWay || over.Name != c.meter {
-					t.Fatalf("refused by %+v, want by what is under way of %s", over, c.meter)
+				} else if !errors.As(err, &over) || !over.UnderWay || over.Name != c.meter {
+					t.Fatalf("refused by %v, want by what is under way of %s", err, c.meter)
 				}
 			}
 			if admitted == 0 || admitted > c.most {

@@ -1,0 +1,212 @@
+package daybook_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/internal/daybook"
+	"github.com/ALRubinger/aileron/internal/format"
+	"github.com/ALRubinger/aileron/proxy/meter"
+)
+
+// home is the budgets of a home, whose sessions share a clock.
+type home struct {
+	t    *testing.T
+	dir  string
+	now  time.Time
+	dead map[string]bool
+}
+
+func newHome(t *testing.T) *home {
+	return &home{t, t.TempDir(), time.Date(2026, 3, 9, 23, 0, 0, 0, time.Local), map[string]bool{}}
+}
+
+// ledger returns that of a session with limits of the day.
+func (h *home) ledger(session string, day meter.Limits) *meter.Ledger {
+	return h.limited(session, meter.Options{Day: day})
+}
+
+func (h *home) limited(session string, o meter.Options) *meter.Ledger {
+	h.t.Helper()
+	book := must.Get(daybook.Open(daybook.Options{Dir: h.dir, Session: session,
+		Alive: func(id string) bool { return !h.dead[id] }, Now: func() time.Time { return h.now }}))(h.t)
+	h.t.Cleanup(book.Close)
+	o.Book = book
+	o.Warn = func(err error) { h.t.Error(err) }
+	return meter.New(o)
+}
+
+func use(t *testing.T, l *meter.Ledger, binding string, tokens int64) {
+	t.Helper()
+	charge, err := l.Admit([]string{"tokens"}, binding)
+	if err != nil {
+		t.Fatal(err)
+	}
+	charge.Settle(map[string]int64{"tokens": tokens, meter.Requests: 1})
+}
+
+// refused wants the error for a limit.
+func refused(t *testing.T, l *meter.Ledger, binding string, want meter.Over) {
+	t.Helper()
+	_, err := l.Admit([]string{"tokens"}, binding)
+	var over *meter.Over
+	if !errors.As(err, &over) || *over != want {
+		t.Errorf("Admit: %v (%+v), want %+v", err, over, want)
+	}
+}
+
+func TestSessionsShareTheBudgetOfADay(t *testing.T) {
+	h := newHome(t)
+	limits := meter.Limits{"tokens": 100}
+	var noticed []meter.Notice
+	notice := func(n meter.Notice) { noticed = append(noticed, n) }
+	a := h.limited("A", meter.Options{Day: limits, Notice: notice})
+	b := h.limited("B", meter.Options{Day: limits, Notice: notice})
+	use(t, a, "", 50)
+	use(t, b, "", 40)
+	use(t, a, "", 20)
+	want := meter.Over{Budget: meter.OfDay, Name: "tokens", Used: 110, Limit: 100, Wait: time.Hour}
+	refused(t, a, "", want)
+	refused(t, b, "", want)
+	refused(t, h.ledger("C", limits), "", want)
+	if len(noticed) != 2 || noticed[0].Percent != 80 || noticed[1].Percent != 100 || noticed[1].Used != 110 {
+		t.Errorf("noticed: %+v, want 80 and 100 percent once each, whichever session it was", noticed)
+	}
+	use(t, h.ledger("D", meter.Limits{"tokens": 1000}), "", 1) // the owner has raised it
+}
+
+// A session that was killed has used what had ended, and of what was under way as much as the largest; the rest comes
+// back to the others.
+func TestWhatAKilledSessionHadUnderWayIsCounted(t *testing.T) {
+	h := newHome(t)
+	limits := meter.Limits{"tokens": 160, meter.Requests: 100}
+	killed, other := h.ledger("KILLED", limits), h.ledger("OTHER", limits)
+	use(t, killed, "", 1)
+	for range 16 {
+		if _, err := killed.Admit([]string{"tokens"}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused(t, other, "", meter.Over{Budget: meter.OfDay, Name: "tokens", Used: 1, Limit: 160, Wait: time.Second,
+		UnderWay: true})
+	h.dead["KILLED"] = true
+	next := h.ledger("NEXT", limits) // looks for those that were killed
+	use(t, next, "", 142)
+	use(t, other, "", 1) // 1 + 16 + 142 + 1
+	refused(t, next, "", meter.Over{Budget: meter.OfDay, Name: "tokens", Used: 160, Limit: 160, Wait: time.Hour})
+}
+
+// Midnight begins a new day. What is under way counts where it began, and a clock that is set back finds what was used.
+func TestADayEndsAtMidnight(t *testing.T) {
+	h := newHome(t)
+	limits := meter.Limits{"tokens": 100}
+	l := h.ledger("A", limits)
+	night, err := l.Admit([]string{"tokens"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	use(t, l, "", 90)
+	h.now = h.now.Add(2 * time.Hour)
+	use(t, l, "", 60)
+	night.Settle(map[string]int64{"tokens": 20})
+	use(t, l, "", 39)
+	h.now = h.now.Add(-2 * time.Hour)
+	refused(t, l, "", meter.Over{Budget: meter.OfDay, Name: "tokens", Used: 110, Limit: 100, Wait: time.Hour})
+	h.now = h.now.Add(2 * time.Hour)
+	use(t, l, "", 1)
+	refused(t, l, "", meter.Over{Budget: meter.OfDay, Name: "tokens", Used: 100, Limit: 100, Wait: 23 * time.Hour})
+}
+
+// A credential has a budget of its own, and what carries another does not count.
+func TestACredentialHasABudget(t *testing.T) {
+	h := newHome(t)
+	work := "api_key/model/work"
+	l := h.limited("A", meter.Options{Bindings: map[string]meter.Limits{work: {"tokens": 10}}})
+	use(t, l, "api_key/model/home", 50)
+	use(t, l, work, 10)
+	refused(t, l, work, meter.Over{Budget: meter.OfBinding, Name: "tokens", Used: 10, Limit: 10, Wait: time.Hour})
+	use(t, l, "api_key/model/home", 50)
+}
+
+// Of sessions that send at once, no more gets through than the limit, and all of it does.
+func TestSessionsAtOnceGetTheLimitTogether(t *testing.T) {
+	h := newHome(t)
+	var sessions sync.WaitGroup
+	var mu sync.Mutex
+	admitted := 0
+	for _, session := range []string{"A", "B", "C", "D"} {
+		l := h.ledger(session, meter.Limits{meter.Requests: 500})
+		sessions.Go(func() {
+			for range 200 {
+				charge, err := l.Admit(nil, "")
+				if err != nil {
+					continue
+				}
+				charge.Settle(map[string]int64{meter.Requests: 1})
+				mu.Lock()
+				admitted++
+				mu.Unlock()
+			}
+		})
+	}
+	sessions.Wait()
+	if admitted != 500 {
+		t.Errorf("%d of 800 requests of four sessions were admitted, want 500", admitted)
+	}
+}
+
+// A write that was cut off leaves the change before it; a file that cannot be read denies.
+func TestATornFile(t *testing.T) {
+	h := newHome(t)
+	limits := meter.Limits{"tokens": 100}
+	l := h.ledger("A", limits)
+	use(t, l, "", 60)
+	use(t, l, "", 39)
+	path := filepath.Join(h.dir, "2026-03-09")
+	raw := must.Get(os.ReadFile(path))(t)
+	second := len(raw) > 512<<10
+	if !second {
+		t.Fatal("there is no second image")
+	}
+	newest := 0
+	if strings.Count(string(raw[:200]), "use 99 ") == 0 {
+		newest = 512 << 10
+	}
+	raw[newest+82]++
+	must.Do(t, os.WriteFile(path, raw, 0o600))
+	refused(t, h.ledger("B", limits), "", meter.Over{Budget: meter.OfDay, Name: "tokens", Used: 60, Limit: 100,
+		Wait: time.Second, UnderWay: true}) // as it was while the second request of A was under way
+	raw[82], raw[512<<10+82] = 'x', 'x'
+	must.Do(t, os.WriteFile(path, raw, 0o600))
+	again := daybook.Options{Dir: h.dir, Session: "C", Now: func() time.Time { return h.now }}
+	if _, err := daybook.Open(again); err == nil || !strings.Contains(err.Error(), "is damaged") {
+		t.Errorf("Open of a damaged file: %v", err)
+	}
+	must.Do(t, os.WriteFile(path, []byte("aileron-budgets 2 1 0 0"+strings.Repeat(" ", 60)), 0o600))
+	if _, err := l.Admit([]string{"tokens"}, ""); !errors.As(err, new(*format.Error)) {
+		t.Errorf("Admit with a newer file: %v", err)
+	}
+}
+
+func BenchmarkRequest(b *testing.B) {
+	book, err := daybook.Open(daybook.Options{Dir: b.TempDir(), Session: "A", Alive: func(string) bool { return true }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer book.Close()
+	l := meter.New(meter.Options{Day: meter.Limits{"input_tokens": 1 << 40, "output_tokens": 1 << 40}, Book: book})
+	names := []string{"input_tokens", "output_tokens"}
+	for b.Loop() {
+		charge, err := l.Admit(names, "")
+		if err != nil {
+			b.Fatal(err)
+		}
+		charge.Settle(map[string]int64{"input_tokens": 10, "output_tokens": 20})
+	}
+}
