@@ -1,7 +1,7 @@
 // Package approvals keeps what a person has decided for always, and describes for a person what waits for a decision.
 //
-// [In] returns the decisions of a home, which sessions ask ([Rules.Cached]) and commands list and revoke. [Show] prints a
-// question, and [Lines] a list: what an agent chose never looks like a line of aileron's there.
+// [In] returns the decisions of a home, which sessions ask ([Rules.Cached]) and commands list and revoke. [Show] prints
+// a question, and [Lines] a list: what an agent chose never looks like a line of aileron's there.
 package approvals
 
 import (
