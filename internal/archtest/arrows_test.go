@@ -99,6 +99,7 @@ var arrows = []arrow{
 	{"cmd/aileron/...", "spec", "reads connectors"},
 	{"cmd/aileron/...", "spec/action", "adds, shows and removes actions"},
 	{"cmd/aileron/...", "spec/catalog", "installs connectors by short names, and resolves these"},
+	{"cmd/aileron/...", "spec/graphql", "makes a new connector of a GraphQL schema"},
 	{"cmd/aileron/...", "spec/local", "allows what was refused"},
 	{"cmd/aileron/...", "spec/openapi", "makes a new connector of an OpenAPI document"},
 	{"cmd/aileron/...", "spec/scaffold", "writes the files of a new connector"},
@@ -466,9 +467,14 @@ var arrows = []arrow{
 	{"spec/action", "spec", "links actions with the connectors that they pin"},
 	{"spec/catalog", "spec", "reads the connectors that it has"},
 	{"spec", "spec/content", "what operations allow a body to ask for"},
+	{"spec/graphql", "spec", "what a connector can declare"},
+	{"spec/graphql", "spec/content", "the types of operations, and names"},
+	{"spec/graphql", "spec/internal/foreign", "notes, texts and names of a description by others"},
+	{"spec/graphql", "spec/scaffold", "makes what it writes"},
 	{"spec/local", "spec", "makes connectors, and reads them back"},
 	{"spec/local", "spec/scaffold", "the form of an operation in the file"},
 	{"spec/openapi", "spec", "what a connector can declare"},
+	{"spec/openapi", "spec/internal/foreign", "notes, texts and names of a description by others"},
 	{"spec/openapi", "spec/scaffold", "makes what it writes"},
 	{"spec/scaffold", "spec", "what it writes is what spec reads"},
 	{"spec/signature", "internal/durable", "the keys survive a power cut"},
@@ -553,6 +559,7 @@ func TestArrowsRunDown(t *testing.T) {
 		"proxy/wire/h2": "proxy/wire", // heads and bodies are judged by the same rules in both versions
 		"spec/action":   "spec",       // it calls what spec parses
 		"spec/catalog":  "spec",       // it embeds what spec parses
+		"spec/graphql":  "spec",       // it makes what spec parses
 		"spec/local":    "spec",       // it writes what spec parses
 		"spec/openapi":  "spec",       // it makes what spec parses
 		"spec/scaffold": "spec",       // it writes what spec parses

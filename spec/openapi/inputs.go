@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/internal/foreign"
 	"github.com/ALRubinger/aileron/spec/scaffold"
 )
 
@@ -81,7 +82,7 @@ func (in *inputs) readPath(base string) []variable {
 		if !begins || !ends || strings.ContainsAny(name, "{}") {
 			continue
 		}
-		safe := strings.ReplaceAll(safeName(name), ":", "-")
+		safe := strings.ReplaceAll(foreign.SafeName(name), ":", "-")
 		if safe == "" {
 			safe = "variable-" + itoa(i)
 		}
@@ -114,7 +115,7 @@ func (in *inputs) describe(name string, schema, p *node) scaffold.Input {
 	if text == "" {
 		text = schema.get("description").scalar()
 	}
-	input := scaffold.Input{Name: name, Type: in.typeOf(schema, 0), Description: clean(text, maxDescription)}
+	input := scaffold.Input{Name: name, Type: in.typeOf(schema, 0), Description: foreign.Clean(text, maxDescription)}
 	input.Values = in.values(schema)
 	if input.Type == "array" {
 		input.Values = in.values(in.resolve(schema.get("items")))
@@ -125,7 +126,7 @@ func (in *inputs) describe(name string, schema, p *node) scaffold.Input {
 // add adds an input, unless there are too many.
 func (in *inputs) add(input scaffold.Input) {
 	if len(in.op.Inputs) == maxInputs {
-		in.notes.add(fmt.Sprintf("inputs beyond %d of an operation", maxInputs), in.where)
+		in.notes.Add(fmt.Sprintf("inputs beyond %d of an operation", maxInputs), in.where)
 		return
 	}
 	in.op.Inputs = append(in.op.Inputs, input)
@@ -134,14 +135,14 @@ func (in *inputs) add(input scaffold.Input) {
 // parameter reads a parameter that is not in the path.
 func (in *inputs) parameter(p *node) {
 	name, place := p.get("name").scalar(), p.get("in").scalar()
-	shown := clean(name, 60)
+	shown := foreign.Clean(name, 60)
 	switch place {
 	case "path":
 	case "cookie":
-		in.notes.add("cookies", shown)
+		in.notes.Add("cookies", shown)
 	case "header":
 		if lower := strings.ToLower(name); lower != "accept" && lower != "content-type" && lower != "authorization" {
-			in.notes.add("request fields, which may act for another user: to let one pass, name it in \"headers\"", shown)
+			in.notes.Add("request fields, which may act for another user: to let one pass, name it in \"headers\"", shown)
 		}
 	case "query":
 		if in.scheme != nil && in.scheme.inject != nil && in.scheme.inject.In == "query" && in.scheme.inject.Name == name {
@@ -149,22 +150,22 @@ func (in *inputs) parameter(p *node) {
 		}
 		style := p.get("style").scalar()
 		if style == "deepObject" || style == "spaceDelimited" || style == "pipeDelimited" || p.get("content") != nil {
-			in.notes.add("inputs of the query with a syntax of their own", in.where+" "+shown)
+			in.notes.Add("inputs of the query with a syntax of their own", in.where+" "+shown)
 			return
 		}
 		input := in.describe(name, p.get("schema"), p)
 		input.Required, input.In = p.get("required").isTrue(), spec.InQuery
 		switch explode := p.get("explode"); {
 		case input.Type == "object":
-			in.notes.add("inputs of the query with a syntax of their own", in.where+" "+shown)
+			in.notes.Add("inputs of the query with a syntax of their own", in.where+" "+shown)
 			return
 		case input.Type == "array" && explode != nil && !explode.isTrue():
 			input.Type, input.Values = "string", nil
-			input.Description = clean("Separated by commas. "+input.Description, maxDescription)
+			input.Description = foreign.Clean("Separated by commas. "+input.Description, maxDescription)
 		}
 		in.add(input)
 	default:
-		in.notes.add("parameters at a place that OpenAPI does not have", in.where+" "+shown)
+		in.notes.Add("parameters at a place that OpenAPI does not have", in.where+" "+shown)
 	}
 }
 
@@ -176,7 +177,7 @@ func (in *inputs) body() {
 		return
 	}
 	if m := in.method; m == "GET" || m == "HEAD" || m == "DELETE" {
-		in.notes.add("bodies of requests that have none (GET, HEAD, DELETE)", in.where)
+		in.notes.Add("bodies of requests that have none (GET, HEAD, DELETE)", in.where)
 		return
 	}
 	var schema *node
@@ -188,20 +189,20 @@ func (in *inputs) body() {
 		}
 	}
 	if schema == nil {
-		in.notes.add("inputs of bodies that are not JSON: such a request is sent with an HTTP client", in.where)
+		in.notes.Add("inputs of bodies that are not JSON: such a request is sent with an HTTP client", in.where)
 		return
 	}
 	p := properties{inputs: in, required: map[string]bool{}, of: map[string]*node{}, seen: map[*node]bool{}}
 	p.collect(schema, 0)
 	if len(p.names) == 0 {
-		in.notes.add("inputs of bodies that are not an object with properties", in.where)
+		in.notes.Add("inputs of bodies that are not an object with properties", in.where)
 	}
 	for _, name := range p.names {
 		value := in.resolve(p.of[name])
 		switch {
 		case value.get("readOnly").isTrue():
 		case in.taken[name]:
-			in.notes.add("inputs of a body that have the name of one in the query", in.where+" "+clean(name, 60))
+			in.notes.Add("inputs of a body that have the name of one in the query", in.where+" "+foreign.Clean(name, 60))
 		default:
 			input := in.describe(name, value, nil)
 			input.Required, input.Values, input.In = body.get("required").isTrue() && p.required[name], nil, spec.InBody
@@ -232,7 +233,7 @@ func (p *properties) collect(schema *node, depth int) {
 	}
 	p.seen[schema] = true
 	if p.steps++; depth > maxCombined || len(p.seen) > maxSchemas {
-		p.notes.add("inputs of schemas that are combined too deeply", p.where)
+		p.notes.Add("inputs of schemas that are combined too deeply", p.where)
 		return
 	}
 	props := schema.get("properties")
@@ -249,7 +250,7 @@ func (p *properties) collect(schema *node, depth int) {
 		p.collect(part, depth+1)
 	}
 	if schema.get("oneOf").size()+schema.get("anyOf").size() > 0 {
-		p.notes.add("inputs of a body that has one of several forms (oneOf, anyOf)", p.where)
+		p.notes.Add("inputs of a body that has one of several forms (oneOf, anyOf)", p.where)
 	}
 }
 

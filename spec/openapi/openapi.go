@@ -23,6 +23,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/internal/foreign"
 	"github.com/ALRubinger/aileron/spec/scaffold"
 )
 
@@ -56,7 +57,7 @@ func Connector(data []byte, opts Options) (c *scaffold.Connector, leftOut []stri
 		return nil, nil, err
 	}
 	c = &scaffold.Connector{FQN: opts.FQN, Tool: scaffold.ToolName(opts.FQN), Source: "an OpenAPI document"}
-	c.About = clean(r.root.get("info").get("title").scalar(), 100)
+	c.About = foreign.Clean(r.root.get("info").get("title").scalar(), 100)
 	if c.About == "" {
 		c.About = "The API of " + c.Tool
 	}
@@ -77,14 +78,14 @@ func Connector(data []byte, opts Options) (c *scaffold.Connector, leftOut []stri
 	r.leaveOutTokens(c)
 	r.noteTheRest()
 	if len(c.Operations) == 0 {
-		return nil, r.notes.lines(), hint.New(errors.New("the document has no operation that a connector can declare"),
+		return nil, r.notes.Lines(), hint.New(errors.New("the document has no operation that a connector can declare"),
 			"name the host with --host if its servers are relative, and see what was left out")
 	}
 	c.Credential = r.need(c)
 	if err := fit(c, &r.notes); err != nil {
 		return nil, nil, err
 	}
-	return c, r.notes.lines(), nil
+	return c, r.notes.Lines(), nil
 }
 
 // onlyHint is the hint for a document that is too large for one connector.
@@ -92,7 +93,7 @@ const onlyHint = "select what an agent needs with --only, by tag, operationId or
 
 // checkVersion returns an error for what is no document of OpenAPI 3.
 func (r *reader) checkVersion() error {
-	version := clean(r.root.get("openapi").scalar(), 20)
+	version := foreign.Clean(r.root.get("openapi").scalar(), 20)
 	switch {
 	case strings.HasPrefix(version, "3."):
 		return nil
@@ -109,18 +110,18 @@ func (r *reader) checkVersion() error {
 // noteTheRest notes what of the whole document has no place in a connector.
 func (r *reader) noteTheRest() {
 	if r.root.get("webhooks").size() > 0 {
-		r.notes.add("requests that the service makes (webhooks)", "")
+		r.notes.Add("requests that the service makes (webhooks)", "")
 	}
 }
 
 // fit shortens descriptions until the specification has the size that is read.
-func fit(c *scaffold.Connector, notes *notes) error {
+func fit(c *scaffold.Connector, notes *foreign.Notes) error {
 	size := 0
 	for _, most := range []int{maxDescription, 60, 0} {
 		for i := range c.Operations {
 			op := &c.Operations[i]
 			for j := range op.Inputs {
-				op.Inputs[j].Description = clean(op.Inputs[j].Description, most)
+				op.Inputs[j].Description = foreign.Clean(op.Inputs[j].Description, most)
 			}
 		}
 		var err error
@@ -133,9 +134,9 @@ func fit(c *scaffold.Connector, notes *notes) error {
 		switch most {
 		case maxDescription:
 		case 0:
-			notes.add("the descriptions of inputs, as the specification would be too large", "")
+			notes.Add("the descriptions of inputs, as the specification would be too large", "")
 		default:
-			notes.add(fmt.Sprintf("what is beyond %d bytes of the descriptions of inputs, "+
+			notes.Add(fmt.Sprintf("what is beyond %d bytes of the descriptions of inputs, "+
 				"as the specification would be too large", most), "")
 		}
 		return nil

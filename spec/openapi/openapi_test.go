@@ -13,6 +13,7 @@ import (
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/internal/foreign"
 	"github.com/ALRubinger/aileron/spec/scaffold"
 )
 
@@ -368,11 +369,11 @@ func FuzzConnector(f *testing.F) {
 				t.Errorf("the connector does not load: %v", errors.Unwrap(err))
 			}
 		}
-		if len(leftOut) > maxNotes+1 {
+		if len(leftOut) > foreign.MaxNotes+1 {
 			t.Errorf("%d lines", len(leftOut))
 		}
 		for _, line := range leftOut {
-			if len(line) > 800 || clean(line, len(line)) != line {
+			if len(line) > 800 || foreign.Clean(line, len(line)) != line {
 				t.Errorf("the line %q", line)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/internal/foreign"
 	"github.com/ALRubinger/aileron/spec/scaffold"
 )
 
@@ -14,7 +15,7 @@ import (
 type reader struct {
 	root  *node
 	opts  Options
-	notes notes
+	notes foreign.Notes
 	steps int // references and properties that were followed
 
 	scheme  *scheme                  // whose credential the connector has; nil: none
@@ -49,11 +50,11 @@ func (r *reader) operations() []found {
 		item := r.resolve(paths.items[i])
 		for j, key := range item.firstKeys(maxInputs) {
 			method := strings.ToUpper(key)
-			f := found{method, path, item, item.items[j], method + " " + clean(path, 80)}
+			f := found{method, path, item, item.items[j], method + " " + foreign.Clean(path, 80)}
 			switch {
 			case !slices.Contains(methods, key) || !r.selected(f):
 			case key == "trace":
-				r.notes.add("the method TRACE, which is never forwarded", f.where)
+				r.notes.Add("the method TRACE, which is never forwarded", f.where)
 			default:
 				all = append(all, f)
 			}
@@ -80,28 +81,8 @@ func (r *reader) selected(f found) bool {
 		labels = append(labels, tag.scalar())
 	}
 	return slices.ContainsFunc(r.opts.Only, func(pattern string) bool {
-		return slices.ContainsFunc(labels, func(label string) bool { return matches(pattern, label) })
+		return slices.ContainsFunc(labels, func(label string) bool { return foreign.Matches(pattern, label) })
 	})
-}
-
-// matches reports whether text is what the pattern stands for, in which "*" is any text.
-func matches(pattern, text string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return pattern == text
-	}
-	rest, ok := strings.CutPrefix(text, parts[0])
-	if !ok {
-		return false
-	}
-	for _, part := range parts[1 : len(parts)-1] {
-		_, after, ok := strings.Cut(rest, part)
-		if !ok {
-			return false
-		}
-		rest = after
-	}
-	return strings.HasSuffix(rest, parts[len(parts)-1])
 }
 
 // resolve returns what a reference leads to, inside the document, or n itself. It returns nil, and notes why, for one
@@ -115,15 +96,15 @@ func (r *reader) resolve(n *node) *node {
 		r.steps++
 		pointer, local := strings.CutPrefix(ref.text, "#")
 		if !local {
-			r.notes.add("what is in another document, which is not read", clean(ref.text, 80))
+			r.notes.Add("what is in another document, which is not read", foreign.Clean(ref.text, 80))
 			return nil
 		}
 		if n = r.at(pointer); n == nil {
-			r.notes.add("a reference that leads nowhere", clean(ref.text, 80))
+			r.notes.Add("a reference that leads nowhere", foreign.Clean(ref.text, 80))
 			return nil
 		}
 	}
-	r.notes.add("a reference that leads to itself, or through too many others", clean(n.get("$ref").scalar(), 80))
+	r.notes.Add("a reference that leads to itself, or through too many others", foreign.Clean(n.get("$ref").scalar(), 80))
 	return nil
 }
 
@@ -152,24 +133,24 @@ func (r *reader) operation(f found) (scaffold.Operation, bool) {
 	if f.method == "GET" || f.method == "HEAD" || f.method == "OPTIONS" {
 		op.Idempotency, op.Approval = "idempotent", ""
 	}
-	op.Summary = clean(cmp.Or(f.op.get("summary").scalar(), f.op.get("description").scalar()), maxDescription)
+	op.Summary = foreign.Clean(cmp.Or(f.op.get("summary").scalar(), f.op.get("description").scalar()), maxDescription)
 	if f.op.get("deprecated").isTrue() {
-		op.Summary = clean("Deprecated: "+op.Summary, maxDescription)
+		op.Summary = foreign.Clean("Deprecated: "+op.Summary, maxDescription)
 	}
 	at, why := r.server(f)
 	if why != "" {
-		r.notes.add("operations whose "+why, f.where)
+		r.notes.Add("operations whose "+why, f.where)
 		return op, false
 	}
 	op.Hosts = at.hosts
 	if op.Credential, why = r.credential(f.op); why != "" {
-		r.notes.add("operations "+why, f.where)
+		r.notes.Add("operations "+why, f.where)
 		return op, false
 	}
 	in := &inputs{reader: r, found: f, op: &op}
 	in.read(at.base)
 	if f.op.get("callbacks").size() > 0 {
-		r.notes.add("requests that the service makes (callbacks)", f.where)
+		r.notes.Add("requests that the service makes (callbacks)", f.where)
 	}
 	if !r.repair(f, &op) || !r.unique(f, &op) {
 		return op, false
@@ -193,7 +174,7 @@ func (r *reader) unique(f found, op *scaffold.Operation) bool {
 	}
 	shape := op.Method + " " + strings.Join(parts, "/") + " " + strings.Join(op.Hosts, " ")
 	if other := r.shapes[shape]; other != "" {
-		r.notes.add("operations that are the same request as another", f.where+" ("+other+")")
+		r.notes.Add("operations that are the same request as another", f.where+" ("+other+")")
 		return false
 	}
 	base := operationName(f)
@@ -208,38 +189,16 @@ func (r *reader) unique(f found, op *scaffold.Operation) bool {
 // operationName returns the operationId in a form that an operation's name may have, or one that is made of the
 // method and the path.
 func operationName(f found) string {
-	if name := safeName(f.op.get("operationId").scalar()); name != "" {
+	if name := foreign.SafeName(f.op.get("operationId").scalar()); name != "" {
 		return name
 	}
 	var words []string
 	for part := range strings.SplitSeq(f.path, "/") {
-		if word := safeName(strings.Trim(part, "{}")); word != "" {
+		if word := foreign.SafeName(strings.Trim(part, "{}")); word != "" {
 			words = append(words, word)
 		}
 	}
-	return safeName(strings.Join(append(words, strings.ToLower(f.method)), "."))
-}
-
-// safeName returns text with other characters than a name may have replaced, a slash by a dot. It is "" if nothing
-// is left.
-func safeName(text string) string {
-	if len(text) > 400 {
-		text = text[:400]
-	}
-	text = strings.Map(func(c rune) rune {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.ContainsRune("._:-", c):
-			return c
-		case c == '/':
-			return '.'
-		}
-		return '-'
-	}, text)
-	for strings.Contains(text, "--") {
-		text = strings.ReplaceAll(text, "--", "-")
-	}
-	text = strings.TrimLeft(text, "._:-")
-	return strings.TrimRight(text[:min(len(text), 90)], "._:-")
+	return foreign.SafeName(strings.Join(append(words, strings.ToLower(f.method)), "."))
 }
 
 // repair leaves out the inputs that package spec does not accept. It reports false if it does not accept the operation
@@ -257,7 +216,7 @@ func (r *reader) repair(f found, op *scaffold.Operation) bool {
 		for _, fault := range faults {
 			i, ok := inputOf(fault)
 			if !ok || i >= len(checked.Inputs) || checked.Inputs[i].In == "" {
-				r.notes.add("operations that cannot be declared", f.where+": "+clean(fault.Message, 120))
+				r.notes.Add("operations that cannot be declared", f.where+": "+foreign.Clean(fault.Message, 120))
 				return false
 			}
 			bad[i] = true
@@ -272,11 +231,11 @@ func (r *reader) repair(f found, op *scaffold.Operation) bool {
 			if input.Required {
 				what = "required " + what + " (such a request is sent with an HTTP client)"
 			}
-			r.notes.add(what, f.where+" "+cmp.Or(clean(input.Name, 60), "(empty)"))
+			r.notes.Add(what, f.where+" "+cmp.Or(foreign.Clean(input.Name, 60), "(empty)"))
 		}
 		checked.Inputs = kept
 	}
-	r.notes.add("operations that cannot be declared", f.where)
+	r.notes.Add("operations that cannot be declared", f.where)
 	return false
 }
 

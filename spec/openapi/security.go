@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/internal/foreign"
 	"github.com/ALRubinger/aileron/spec/scaffold"
 )
 
@@ -56,10 +57,10 @@ func (r *reader) chooseCredential(all []found) {
 		}
 	}
 	if r.scheme == nil && r.root.get("components").get("securitySchemes").size() == 0 {
-		r.notes.add("a credential, as the document declares none: if the API needs one, pass --credential", "")
+		r.notes.Add("a credential, as the document declares none: if the API needs one, pass --credential", "")
 	}
 	if r.scheme != nil && r.scheme.note != "" {
-		r.notes.add(r.scheme.note+": the user binds a token", r.scheme.name)
+		r.notes.Add(r.scheme.note+": the user binds a token", r.scheme.name)
 	}
 }
 
@@ -114,7 +115,7 @@ func (r *reader) credential(op *node) (*scaffold.Credential, string) {
 			why = "that need " + alternative[0].why
 		case len(alternative) == 1:
 			why = fmt.Sprintf("that need the credential %q, where others need %q: make another connector of them",
-				clean(alternative[0].name, 40), clean(r.scheme.name, 40))
+				foreign.Clean(alternative[0].name, 40), foreign.Clean(r.scheme.name, 40))
 		}
 	}
 	if anonymous {
@@ -229,7 +230,7 @@ func (r *reader) addScopes(op *node) {
 	}
 	for _, requirement := range list.first(maxAlternatives) {
 		for _, scope := range requirement.get(r.scheme.name).first(maxInputs) {
-			text := clean(scope.scalar(), 256)
+			text := foreign.Clean(scope.scalar(), 256)
 			if text != "" && !slices.Contains(r.scopes, text) && len(r.scopes) < maxScopes {
 				r.scopes = append(r.scopes, text)
 			}
@@ -247,11 +248,11 @@ func (r *reader) need(c *scaffold.Connector) *scaffold.Need {
 	case need.Kind == spec.KindOAuth2 && need.Login == nil:
 		host, _, _ := strings.Cut(c.Hosts()[0], ":")
 		need.Login = scaffold.StandInLogin(strings.TrimPrefix(host, "*."))
-		r.notes.add("the addresses of the login, which the document does not have: those in manifest.toml are stand-ins", "")
+		r.notes.Add("the addresses of the login, which the document does not have: those in manifest.toml are stand-ins", "")
 	case need.Login != nil:
 		need.Login.Scopes = r.namedScopes()
 	case len(r.scopes) > 0:
-		need.Scope += clean(", with the scopes "+strings.Join(r.scopes, " "), maxScopeText)
+		need.Scope += foreign.Clean(", with the scopes "+strings.Join(r.scopes, " "), maxScopeText)
 	}
 	return need
 }
@@ -264,7 +265,7 @@ func (r *reader) leaveOutTokens(c *scaffold.Connector) {
 	c.Operations = slices.DeleteFunc(c.Operations, func(op scaffold.Operation) bool {
 		asks := op.AsksForTokens(r.scheme.login)
 		if asks {
-			r.notes.add("operations that issue or revoke tokens with the credential, which only aileron may ask for",
+			r.notes.Add("operations that issue or revoke tokens with the credential, which only aileron may ask for",
 				op.Method+" "+op.Path)
 		}
 		return asks
@@ -281,7 +282,7 @@ func (r *reader) namedScopes() []string {
 		one.Scopes = []string{s}
 		isBad := one.Check(one.AskedHosts()) != nil
 		if isBad {
-			r.notes.add("scopes that are not plain words", clean(s, 40))
+			r.notes.Add("scopes that are not plain words", foreign.Clean(s, 40))
 		}
 		return isBad
 	})

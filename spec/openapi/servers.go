@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/internal/foreign"
 )
 
 // serverAddress is where the requests of operations go.
@@ -44,16 +45,16 @@ func (r *reader) address(list *node) *serverAddress {
 	chosen := false
 	for i, s := range list.first(maxServers + 1) {
 		if i == maxServers {
-			r.notes.add("servers beyond 64 of a list", "")
+			r.notes.Add("servers beyond 64 of a list", "")
 			break
 		}
 		host, base, why := r.readServer(s)
-		shown := clean(s.get("url").scalar(), 80)
+		shown := foreign.Clean(s.get("url").scalar(), 80)
 		switch {
 		case why != "" && (r.opts.Host == "" || i > 0):
-			r.notes.add("servers that "+why, shown)
+			r.notes.Add("servers that "+why, shown)
 		case chosen && base != at.base:
-			r.notes.add("servers whose path is not that of the first", shown)
+			r.notes.Add("servers whose path is not that of the first", shown)
 		case r.opts.Host != "":
 			at.hosts, at.base, chosen = []string{r.opts.Host}, base, true
 		case !slices.Contains(at.hosts, host):
@@ -89,7 +90,7 @@ func (r *reader) readServer(s *node) (host, base, why string) {
 		if len(text) > 4096 {
 			return "", "", "have a URL that is too long"
 		}
-		r.notes.add("other values of variables of servers than the default", clean(name+" = "+value, 80))
+		r.notes.Add("other values of variables of servers than the default", foreign.Clean(name+" = "+value, 80))
 	}
 	u, err := url.Parse(text)
 	switch {

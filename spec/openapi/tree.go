@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/ALRubinger/aileron/spec/internal/foreign"
 )
 
 // The bounds of a document.
@@ -106,7 +108,7 @@ func (n *node) put(key string, v *node) bool {
 }
 
 // parse returns the document's root.
-func parse(data []byte, notes *notes) (*node, error) {
+func parse(data []byte, notes *foreign.Notes) (*node, error) {
 	switch {
 	case len(data) > MaxSize:
 		return nil, fmt.Errorf("it is larger than %d bytes", MaxSize)
@@ -130,7 +132,7 @@ func parse(data []byte, notes *notes) (*node, error) {
 
 // builder makes the tree of a document.
 type builder struct {
-	notes *notes
+	notes *foreign.Notes
 	nodes int
 	dec   *json.Decoder
 	known map[*yaml.Node]*node // of anchors
@@ -158,7 +160,7 @@ func short(text string) string {
 // put adds a key to an object, and notes one that the object has.
 func (b *builder) put(n *node, key string, v *node) {
 	if key = short(key); !n.put(key, v) {
-		b.notes.add("the second value of a key that appears twice", clean(key, 60))
+		b.notes.Add("the second value of a key that appears twice", foreign.Clean(key, 60))
 	}
 }
 
@@ -181,7 +183,7 @@ func (b *builder) jsonValue(depth int) (*node, error) {
 		return nil, errors.New("the JSON ends too early")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("it is not JSON at byte %d: %s", b.dec.InputOffset(), clean(err.Error(), 100))
+		return nil, fmt.Errorf("it is not JSON at byte %d: %s", b.dec.InputOffset(), foreign.Clean(err.Error(), 100))
 	}
 	switch t := token.(type) {
 	case json.Delim:
@@ -211,7 +213,7 @@ func (b *builder) jsonItems(kind byte, depth int) (*node, error) {
 		if kind == '{' {
 			token, err := b.dec.Token()
 			if err != nil {
-				return nil, fmt.Errorf("it is not JSON at byte %d: %s", b.dec.InputOffset(), clean(err.Error(), 100))
+				return nil, fmt.Errorf("it is not JSON at byte %d: %s", b.dec.InputOffset(), foreign.Clean(err.Error(), 100))
 			}
 			key, _ = token.(string)
 		}
@@ -247,7 +249,7 @@ func (b *builder) yaml(data []byte) (*node, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, next yaml.Node
 	if err := dec.Decode(&doc); err != nil {
-		return nil, fmt.Errorf("it is not YAML: %s", clean(strings.TrimPrefix(err.Error(), "yaml: "), 200))
+		return nil, fmt.Errorf("it is not YAML: %s", foreign.Clean(strings.TrimPrefix(err.Error(), "yaml: "), 200))
 	}
 	if err := dec.Decode(&next); !errors.Is(err, io.EOF) {
 		return nil, errors.New("it is more than one YAML document")
@@ -298,7 +300,7 @@ func (b *builder) yamlValue(y *yaml.Node, depth int) (*node, error) {
 				return nil, err
 			}
 			if key := y.Content[i]; key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge" {
-				b.notes.add("a merge key (<<) of YAML, which OpenAPI does not have", "")
+				b.notes.Add("a merge key (<<) of YAML, which OpenAPI does not have", "")
 			} else {
 				b.put(n, key.Value, v)
 			}

@@ -1,8 +1,8 @@
 // Package scaffold writes the files of a new connector: manifest.toml,
 // aileron.connector.v1.json, and a README.md and a .gitignore for its author.
 //
-// [Starter] returns a [Connector] to begin with; package openapi makes one of
-// a description of an API. [Connector.Files] returns the files, which
+// [Starter] returns a [Connector] to begin with; packages openapi and graphql
+// make one of a description of an API. [Connector.Files] returns the files, which
 // [spec.Load] accepts, and [Write] writes them without replacing any:
 //
 //	c := scaffold.Starter("github://acme/tracker", "api.tracker.example", spec.KindBearer)
@@ -53,8 +53,15 @@ type Operation struct {
 	Approval    string      `json:"approval,omitempty"`
 	Query       string      `json:"query,omitempty"`
 	Credential  *Credential `json:"credential,omitempty"`
+	GraphQL     *GraphQL    `json:"graphql,omitempty"`
 	Inputs      []Input     `json:"inputs,omitempty"`
 	Audit       []Audit     `json:"audit,omitempty"`
+}
+
+// GraphQL is which requests of GraphQL an operation allows.
+type GraphQL struct {
+	Type   string   `json:"type"`
+	Fields []string `json:"fields"`
 }
 
 // Credential is the credential of an operation, and its place.

@@ -16,6 +16,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/graphql"
 	"github.com/ALRubinger/aileron/spec/openapi"
 	"github.com/ALRubinger/aileron/spec/scaffold"
 )
@@ -23,7 +24,7 @@ import (
 type connectorNewOptions struct {
 	Dir, name  string
 	host, kind string
-	from       string
+	from, path string
 	only       []string
 }
 
@@ -36,11 +37,13 @@ func newConnectorNewCommand(a *cli.App) *cobra.Command {
 			"a directory. They pass connector check at once. No file is ever replaced.\n\n" +
 			"The connector's name is --name, or that of the Git remote \"origin\" of the directory.\n" +
 			"--from makes the operations, inputs, hosts and credential of an OpenAPI 3 document, in\n" +
-			"YAML or JSON, and lists what it left out. Operations that may write get\n" +
-			"\"approval\": \"required\", so that you decide about each. Nothing is fetched.",
+			"YAML or JSON, or of a GraphQL schema, in SDL or the JSON of an introspection query, and\n" +
+			"lists what it left out. Operations that may write get \"approval\": \"required\", so that\n" +
+			"you decide about each. Nothing is fetched.",
 		Example: "  aileron connector new tracker --name github://acme/tracker --host api.acme.com\n" +
 			"  aileron connector new tracker --from openapi.yaml\n" +
-			"  aileron connector new tracker --from openapi.json --only issues --only 'GET /v1/projects*'",
+			"  aileron connector new tracker --from openapi.json --only issues --only 'GET /v1/projects*'\n" +
+			"  aileron connector new tracker --from schema.graphql --host api.acme.com",
 		Args: cli.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Dir = args[0]
@@ -52,9 +55,10 @@ func newConnectorNewCommand(a *cli.App) *cobra.Command {
 	f.StringVar(&opts.host, "host", "", "the host of the API (default that of the document, or a stand-in)")
 	f.StringVar(&opts.kind, "credential", "",
 		"bearer, api_key, basic, oauth2 or none (default that of the document, or bearer)")
-	f.StringVar(&opts.from, "from", "", "the OpenAPI 3 document to make it from")
-	f.StringArrayVar(&opts.only, "only", nil,
-		"with --from: the operations to make, by tag, operationId or \"METHOD /path\"; * stands for any text")
+	f.StringVar(&opts.from, "from", "", "the OpenAPI 3 document or GraphQL schema to make it from")
+	f.StringVar(&opts.path, "path", "", "with a GraphQL schema: the path of its endpoint (default /graphql)")
+	f.StringArrayVar(&opts.only, "only", nil, "with --from: the operations to make, by tag, operationId or "+
+		"\"METHOD /path\", or by field, as in \"mutation create*\"; * stands for any text")
 	return cmd
 }
 
@@ -107,8 +111,8 @@ func (o *connectorNewOptions) check() error {
 			return err
 		}
 	}
-	if o.from == "" && len(o.only) > 0 {
-		return failure.Usagef("--only selects operations of the document that --from names")
+	if o.from == "" && (len(o.only) > 0 || o.path != "") {
+		return failure.Usagef("--only and --path are for the document that --from names")
 	}
 	return nil
 }
@@ -161,8 +165,16 @@ func (o *connectorNewOptions) draft(fqn spec.FQN) (c *scaffold.Connector, leftOu
 	if err != nil {
 		return nil, nil, err
 	}
-	c, leftOut, err = openapi.Connector(data,
-		openapi.Options{FQN: fqn, Host: host, Credential: spec.Kind(o.kind), Only: o.only})
+	switch {
+	case graphql.IsSchema(data):
+		c, leftOut, err = graphql.Connector(data,
+			graphql.Options{FQN: fqn, Host: host, Path: o.path, Credential: spec.Kind(o.kind), Only: o.only})
+	case o.path != "":
+		return nil, nil, failure.Usagef("--path is that of a GraphQL schema's endpoint, and --from names none")
+	default:
+		c, leftOut, err = openapi.Connector(data,
+			openapi.Options{FQN: fqn, Host: host, Credential: spec.Kind(o.kind), Only: o.only})
+	}
 	return c, leftOut, failure.OfInput(err, failure.ReasonDocument)
 }
 
@@ -170,12 +182,12 @@ func (o *connectorNewOptions) draft(fqn spec.FQN) (c *scaffold.Connector, leftOu
 func readDocument(name string) ([]byte, error) {
 	f, err := os.Open(filepath.Clean(name))
 	if err != nil {
-		return nil, failure.OfInput(fmt.Errorf("read the OpenAPI document %s: %w", name, connectors.WithoutPath(err)), "")
+		return nil, failure.OfInput(fmt.Errorf("read the document %s: %w", name, connectors.WithoutPath(err)), "")
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, openapi.MaxSize+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the OpenAPI document %s: %w", name, connectors.WithoutPath(err))
+		return nil, fmt.Errorf("read the document %s: %w", name, connectors.WithoutPath(err))
 	}
 	return data, nil
 }

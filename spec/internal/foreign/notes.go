@@ -1,4 +1,8 @@
-package openapi
+// Package foreign has what the readers of descriptions of APIs share, which are written by others: [Notes] of what a
+// connector cannot have, [Clean] for the texts of a description, [Matches] and [SafeName].
+//
+// See packages openapi and graphql.
+package foreign
 
 import (
 	"fmt"
@@ -9,15 +13,15 @@ import (
 )
 
 const (
-	maxNotes    = 60 // lines
+	MaxNotes    = 60 // lines
 	maxExamples = 3  // in a line
 )
 
-// notes are what was left out, in the order in which it was found.
-type notes struct {
+// Notes are what was left out of a description, in the order in which it was found. The zero value is empty.
+type Notes struct {
 	kinds []string
 	of    map[string]*note
-	more  int // of kinds beyond maxNotes
+	more  int // of kinds beyond MaxNotes
 }
 
 type note struct {
@@ -25,14 +29,14 @@ type note struct {
 	examples []string
 }
 
-// add notes something of a kind, at a place, which may be "".
-func (n *notes) add(kind, place string) {
+// Add notes something of a kind, at a place, which may be "".
+func (n *Notes) Add(kind, place string) {
 	if n.of == nil {
 		n.of = map[string]*note{}
 	}
 	entry := n.of[kind]
 	if entry == nil {
-		if len(n.kinds) == maxNotes {
+		if len(n.kinds) == MaxNotes {
 			n.more++
 			return
 		}
@@ -48,8 +52,8 @@ func (n *notes) add(kind, place string) {
 	}
 }
 
-// lines returns a line for each kind.
-func (n *notes) lines() []string {
+// Lines returns a line for each kind.
+func (n *Notes) Lines() []string {
 	var lines []string
 	for _, kind := range n.kinds {
 		entry := n.of[kind]
@@ -68,8 +72,8 @@ func (n *notes) lines() []string {
 	return lines
 }
 
-// clean returns text on one line, of at most most bytes, without characters that control a terminal or are invisible.
-func clean(text string, most int) string {
+// Clean returns text on one line, of at most most bytes, without characters that control a terminal or are invisible.
+func Clean(text string, most int) string {
 	if len(text) > 8*most+64 {
 		text = text[:8*most+64]
 	}
