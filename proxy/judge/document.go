@@ -44,6 +44,14 @@ const measuring = -1
 // readDocument returns what the operation that name picks asks for, added to parts. It has at most so many tokens, and
 // the number of them is returned, too.
 func readDocument(text, name string, most int, parts []Part) (_ []Part, tokens int, err error) {
+	if read, tokens, ok := readQuickly(text, name, most, parts); ok {
+		return read, tokens, nil
+	}
+	return parseDocument(text, name, most, parts)
+}
+
+// parseDocument is readDocument for documents of every form.
+func parseDocument(text, name string, most int, parts []Part) (_ []Part, tokens int, err error) {
 	if tokens, err = checkSource(text, most); err != nil {
 		return nil, 0, err
 	}

@@ -155,8 +155,10 @@ func (r *requests) add(o object, tokens int) (left int, err error) {
 		}
 		return tokens, nil
 	}
-	if sum := sha256.Sum256([]byte(text)); hash != "" && hash != hex.EncodeToString(sum[:]) {
-		return 0, undecidable("the hash in its extensions is that of another document")
+	if hash != "" {
+		if sum := sha256.Sum256([]byte(text)); hash != hex.EncodeToString(sum[:]) {
+			return 0, undecidable("the hash in its extensions is that of another document")
+		}
 	}
 	parts, n, err := readDocument(text, name, tokens, r.parts)
 	if err != nil {

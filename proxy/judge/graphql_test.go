@@ -116,6 +116,7 @@ func TestRequestsOfGraphQLAreOfTheOperationThatAllowsTheirRoots(t *testing.T) {
 		{query("{a}", extensions(hashOf("{a}"))), "read: query a"},
 	} {
 		body, want := c[0], c[1]
+		agreesWithParser(t, body)
 		content, err := judge.Read(forge[0], jsonType(), "", []byte(body))
 		if err != nil {
 			t.Errorf("%s: %v, want %s", body, err, want)
@@ -279,6 +280,7 @@ func TestWhatServersOfGraphQLMayReadDifferentlyIsUndecidable(t *testing.T) {
 		{query("{..F}"), "none of GraphQL"},
 	} {
 		body, want := c[0], c[1]
+		agreesWithParser(t, body)
 		content, err := judge.Read(forge[0], jsonType(), "", []byte(body))
 		var undecidable *judge.Undecidable
 		if want == "" && err == nil {

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -97,10 +98,34 @@ func text(raw []byte) (s string, ok bool) {
 	if slices.Index(raw, '\\') < 0 {
 		return string(raw[1 : len(raw)-1]), true
 	}
-	if json.Unmarshal(raw, &s) != nil || strings.ContainsRune(s, utf8.RuneError) || strings.ContainsRune(s, 0) {
+	if s, ok = unescape(raw[1 : len(raw)-1]); !ok && json.Unmarshal(raw, &s) != nil ||
+		strings.ContainsRune(s, utf8.RuneError) || strings.ContainsRune(s, 0) {
 		return "", false
 	}
 	return s, true
+}
+
+// short are the escapes of one letter in JSON, and what they stand for.
+const short, escaped = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
+
+// unescape returns the string that the inside of a valid one is. ok is false where an escape is in hexadecimal digits.
+func unescape(raw []byte) (s string, ok bool) {
+	var b strings.Builder
+	b.Grow(len(raw))
+	for {
+		at := bytes.IndexByte(raw, '\\')
+		if at < 0 {
+			b.Write(raw)
+			return b.String(), true
+		}
+		i := strings.IndexByte(short, raw[at+1])
+		if i < 0 {
+			return "", false
+		}
+		b.Write(raw[:at])
+		b.WriteByte(escaped[i])
+		raw = raw[at+2:]
+	}
 }
 
 // skipSpace returns where the next thing of valid JSON begins.

@@ -14,7 +14,8 @@
 // that it had judged.
 //
 // choose.go finds the operation of a content. mcp.go reads messages of the Model Context Protocol, graphql.go requests
-// of GraphQL with the documents in them (document.go, source.go), and json.go the keys of an object.
+// of GraphQL with the documents in them (quick.go and token.go those of the usual form, document.go and source.go all),
+// and json.go the keys of an object.
 package judge
 
 import (
