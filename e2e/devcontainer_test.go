@@ -45,7 +45,12 @@ func composingFor(t *testing.T, engine string, on recipes.Image, script stub.Scr
 // composedImages returns the names of images that devcontainers have built.
 func (u *user) composedImages() []string {
 	u.t.Helper()
-	return strings.Fields(u.list("image", "ls", "--format", "{{.Repository}}:{{.Tag}}", "localhost/aileron/devcontainer"))
+	var all []string
+	for _, name := range []string{"devcontainer-features", "devcontainer"} {
+		all = append(all, strings.Fields(u.list("image", "ls", "--format", "{{.Repository}}:{{.Tag}}",
+			"localhost/aileron/"+name))...)
+	}
+	return all
 }
 
 // inDevcontainer runs a command of sh in the project.

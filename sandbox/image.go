@@ -41,7 +41,8 @@ type Image struct {
 	Help       string // the hint of the error of a build that fails; "" is none
 	Lacks      string // the agent that has to be added to it; "" is none
 	// Build is what it is built of besides, for one of [BuiltImage].
-	Build Build
+	Build    Build
+	features *Features // on Base; nil for any other image
 	// tier is that of an image that a devcontainer composes; "" is base, or byo without a recipe.
 	tier string
 
@@ -155,6 +156,9 @@ func longDigest(parts ...[]byte) string {
 // name.
 func (e *Engine) EnsureImage(ctx context.Context, img Image, policy string, progress io.Writer) (_ Image, err error) {
 	defer e.Explain(&err)
+	if img.features != nil {
+		return e.ensureFeatures(ctx, img, policy, progress)
+	}
 	unknown := img
 	unknown.id = ""
 	found, _, err := e.pin(ctx, unknown)

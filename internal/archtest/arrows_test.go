@@ -286,6 +286,7 @@ var arrows = []arrow{
 	{"internal/project", "internal/config", "the keys of the file"},
 	{"internal/project", "internal/connectors", "resolves the names of connectors"},
 	{"internal/project", "internal/console", "asks for consent"},
+	{"internal/project", "internal/durable", "keeps what was fetched for features"},
 	{"internal/project", "internal/failure", "what was declined, and usage errors"},
 	{"internal/project", "internal/home", "where consent is remembered"},
 	{"internal/project", "internal/launch", "which mounts, ports and variables a sandbox may have"},

@@ -33,13 +33,11 @@ func (a *Asker) useDevcontainer(ctx context.Context, u *Use, o *Session, s *Sand
 	if err != nil {
 		return err
 	}
-	plan, err := a.readDevcontainer(ctx, u, s, dir)
+	plan, err := a.readDevcontainer(ctx, u, s, dir, home)
 	if err != nil || plan == nil {
 		return err
 	}
-	for _, n := range plan.Warnings {
-		a.Infof("aileron: %s: %s", devcontainer.Word(plan.File), n)
-	}
+	a.printWarnings(plan, nil)
 	var before []Widening // that a person has agreed to for the host
 	switch {
 	case plan.OnHost == nil:
@@ -54,8 +52,21 @@ func (a *Asker) useDevcontainer(ctx context.Context, u *Use, o *Session, s *Sand
 	if err := refused(plan, s.Devcontainer.HostCommands || o == nil); err != nil {
 		return err
 	}
+	known := plan.Warnings
+	plan, fetched, err := a.fetchFeatures(ctx, u, plan, dir, home)
+	if err != nil {
+		return err
+	}
+	before = append(before, fetched...)
+	a.printWarnings(plan, known)
+	if err := refused(plan, true); err != nil {
+		return err
+	}
 	d := &Use{Trust: u.Trust, File: &config.Project{Path: filepath.Join(dir, plan.File), Hash: plan.Digest}}
 	d.useImageOf(plan)
+	if err := d.useFeaturesOf(plan); err != nil {
+		return devcontainerFault(plan, err)
+	}
 	if o != nil {
 		if err := d.useSession(a, u, o, plan); err != nil {
 			return devcontainerFault(plan, err)
@@ -74,6 +85,15 @@ func (a *Asker) useDevcontainer(ctx context.Context, u *Use, o *Session, s *Sand
 	}
 	s.Devcontainer.Plan, s.Devcontainer.home, u.devcontainer = plan, home, d
 	return nil
+}
+
+// printWarnings prints the warnings of a plan that are not among those that are known.
+func (a *Asker) printWarnings(p *devcontainer.Plan, known []devcontainer.Note) {
+	for _, n := range p.Warnings {
+		if !slices.Contains(known, n) {
+			a.Infof("aileron: %s: %s", devcontainer.Word(p.File), n)
+		}
+	}
 }
 
 // refused returns an error with all that a devcontainer is refused for.
@@ -192,9 +212,9 @@ func (u *Use) useSharedOf(s *Sandbox, p *devcontainer.Plan, dir, home string) er
 		return err
 	}
 	for _, c := range p.Commands {
-		u.InForce = append(u.InForce, c.Phase)
+		u.InForce = append(u.InForce, c.Title())
 		u.Widens = append(u.Widens, Widening{Brief: "run a command in the sandbox",
-			What: "run " + c.Phase + " in the sandbox", Value: ": " + commandText(c)})
+			What: "run " + c.Title() + " in the sandbox", Value: ": " + commandText(c)})
 	}
 	return nil
 }
@@ -319,6 +339,9 @@ func (a *Asker) Into(s *Sandbox, l *launch.Sandbox) {
 	searched := slices.Concat(p.Local, p.Container, s.Devcontainer.late)
 	if p.Build != nil {
 		searched = append(searched, p.Build.Args...)
+	}
+	for _, f := range p.Features {
+		searched = slices.Concat(searched, f.Options, f.Env)
 	}
 	for _, v := range searched {
 		l.Searched = append(l.Searched, v.Name+"="+v.Value)

@@ -280,7 +280,7 @@ func TestAPrintedPlanHasNoValueOfThisHost(t *testing.T) {
 	t.Setenv("AILERON_TEST_VALUE", "value-of-the-host")
 	withFiles(t, dir, map[string]string{
 		devcontainerFile: `{"image": "x", "mounts": ["${localEnv:AILERON_TEST_VALUE}"]}`})
-	p, err := composeDevcontainer(t.Context(), dir, devcontainer.Input{File: devcontainerFile})
+	p, err := composeDevcontainer(t.Context(), dir, t.TempDir(), devcontainer.Input{File: devcontainerFile})
 	must.Do(t, err)
 	if len(p.Refusals) == 0 || !strings.Contains(p.Refusals[0].Text, "value-of-the-host") {
 		t.Fatalf("it is refused with %v", p.Refusals)

@@ -24,6 +24,8 @@ type Devcontainer struct {
 	Name string // of the flag: "" is the one that comes first, off is none
 	// HostCommands allows its initializeCommand, which runs on this host. A person has to agree to it besides.
 	HostCommands bool
+	// Anew has its features fetched again, although they were.
+	Anew bool
 
 	Plan *devcontainer.Plan // nil: none is in force
 
@@ -55,7 +57,7 @@ func (a *Asker) PlanOf(ctx context.Context, u *Use, s *Sandbox, own sandbox.Imag
 	if err != nil {
 		return nil, err
 	}
-	plan, err := a.readDevcontainer(ctx, u, s, dir)
+	plan, err := a.readDevcontainer(ctx, u, s, dir, home)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +68,17 @@ func (a *Asker) PlanOf(ctx context.Context, u *Use, s *Sandbox, own sandbox.Imag
 	}
 	shown := devcontainer.None(dir, image.Tier())
 	if plan != nil {
-		if shown, err = composeDevcontainer(ctx, dir, devcontainer.Input{File: plan.File, Verbatim: true}); err != nil {
+		in := devcontainer.Input{File: plan.File, Verbatim: true}
+		if plan.Requested != nil { // that of the text with its variables is another one
+			in.Fetched = func(*devcontainer.FeatureRequest) (*devcontainer.FeatureSet, error) {
+				return features{home}.kept(plan.Requested)
+			}
+		}
+		if shown, err = composeDevcontainer(ctx, dir, home, in); err != nil {
 			return nil, err
+		}
+		if _, err := devcontainer.FindCLI(dir); err != nil && plan.Unfetched {
+			plan.Refusals = append(plan.Refusals, devcontainer.Note{Property: "features", Text: err.Error(), Hint: hint.Of(err)})
 		}
 		shown.Digest, shown.Warnings, shown.Refusals = plan.Digest, unnamed(plan, plan.Warnings), unnamed(plan, plan.Refusals)
 		shown.Image = withoutLocal(plan, image.Ref)
@@ -124,7 +135,9 @@ func (a *Asker) InitDevcontainer(dir string) ([]string, error) {
 
 // readDevcontainer returns the plan of the project's devcontainer, or nil if there is none, or something that a person
 // has chosen precedes it. The latter is printed.
-func (a *Asker) readDevcontainer(ctx context.Context, u *Use, s *Sandbox, dir string) (*devcontainer.Plan, error) {
+func (a *Asker) readDevcontainer(ctx context.Context, u *Use, s *Sandbox, dir, home string) (*devcontainer.Plan,
+	error,
+) {
 	o := &s.Devcontainer
 	if o.Name == WithoutDevcontainer || o.Name == "" && u.Ignore {
 		return nil, nil //nolint:nilnil // there is none
@@ -158,17 +171,24 @@ func (a *Asker) readDevcontainer(ctx context.Context, u *Use, s *Sandbox, dir st
 	if err != nil || file == "" {
 		return nil, err
 	}
-	return composeDevcontainer(ctx, dir, devcontainer.Input{File: file})
+	in := devcontainer.Input{File: file}
+	if o.Anew {
+		in.Fetched = func(*devcontainer.FeatureRequest) (*devcontainer.FeatureSet, error) { return nil, nil }
+	}
+	return composeDevcontainer(ctx, dir, home, in)
 }
 
-// composeDevcontainer reads a configuration of the project in dir.
-func composeDevcontainer(ctx context.Context, dir string, in devcontainer.Input) (*devcontainer.Plan, error) {
+// composeDevcontainer reads a configuration of the project in dir, with what home keeps of its features.
+func composeDevcontainer(ctx context.Context, dir, home string, in devcontainer.Input) (*devcontainer.Plan, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
 	in.Root, in.Dir, in.Getenv = root, dir, os.LookupEnv
+	if in.Fetched == nil {
+		in.Fetched = features{home}.kept
+	}
 	return devcontainer.Compose(ctx, in)
 }
 
@@ -204,16 +224,16 @@ func devcontainerImage(p *devcontainer.Plan, own sandbox.Image, packages, asked 
 		if err != nil {
 			return base, err
 		}
-		return sandbox.BuiltImage(b.Data, buildOf(b), &base), nil
+		return withFeatures(p, sandbox.BuiltImage(b.Data, buildOf(b), &base)), nil
 	case len(asked) > 0:
 		return sandbox.Image{}, hint.New(fmt.Errorf("add packages to the image of %s: it is not aileron's own", p.File),
 			"add to its Dockerfile: RUN apt-get update && apt-get install -y %s", strings.Join(asked, " "))
 	case b != nil:
-		return sandbox.BuiltImage(b.Data, buildOf(b), nil), nil
+		return withFeatures(p, sandbox.BuiltImage(b.Data, buildOf(b), nil)), nil
 	case p.Tier == devcontainer.TierBYO:
 		return sandbox.Image{Ref: p.Image}, nil
 	}
-	return sandbox.ProjectImage(p.Image), nil
+	return withFeatures(p, sandbox.ProjectImage(p.Image)), nil
 }
 
 // buildOf returns what an image is built of.

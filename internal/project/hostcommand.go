@@ -25,7 +25,7 @@ import (
 // about afterwards.
 func (a *Asker) initialize(ctx context.Context, u *Use, plan *devcontainer.Plan, dir, home string) (*devcontainer.Plan,
 	[]Widening, error) {
-	first, err := composeDevcontainer(ctx, dir, devcontainer.Input{File: plan.File, Unbuilt: true})
+	first, err := composeDevcontainer(ctx, dir, home, devcontainer.Input{File: plan.File, Unbuilt: true})
 	if err == nil {
 		err = refused(first, true)
 	}
@@ -50,7 +50,7 @@ func (a *Asker) initialize(ctx context.Context, u *Use, plan *devcontainer.Plan,
 	if err != nil {
 		return nil, nil, err
 	}
-	plan, err = composeDevcontainer(ctx, dir, devcontainer.Input{File: plan.File})
+	plan, err = composeDevcontainer(ctx, dir, home, devcontainer.Input{File: plan.File})
 	return plan, d.Widens, err
 }
 

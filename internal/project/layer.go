@@ -38,11 +38,18 @@ func (a *Asker) MakeImage(ctx context.Context, e *sandbox.Engine, s *Sandbox, im
 // checkArguments refuses a build whose arguments hold the secret of a binding, by a variable of this host. The vault is
 // unlocked only if there are such arguments, and bindings.
 func (a *Asker) checkArguments(ctx context.Context, p *devcontainer.Plan) error {
-	if p == nil || p.Build == nil || a.Unlock == nil {
+	if p == nil || a.Unlock == nil {
 		return nil
 	}
+	var given []devcontainer.Variable
+	if p.Build != nil {
+		given = p.Build.Args
+	}
+	for _, f := range p.Features {
+		given = slices.Concat(given, f.Options, f.Env)
+	}
 	var named []string
-	for _, arg := range p.Build.Args {
+	for _, arg := range given {
 		if slices.ContainsFunc(p.Local, func(v devcontainer.Variable) bool {
 			return v.Value != "" && strings.Contains(arg.Value, v.Value)
 		}) {

@@ -26,25 +26,34 @@ const (
 func (c *composer) useCommands() {
 	size := len(unsetScript(c.plan.Unset))
 	for _, phase := range phases() {
-		value := c.doc.root[phase]
-		if value == nil {
-			continue
+		for _, command := range c.commandsOf(phase) {
+			if size += len(command.script()); size > maxScript {
+				c.refuse(phase, fmt.Sprintf("with it the commands have more than %d KiB, as a shell gets them", maxScript>>10),
+					"put it into a script of the project, and run that")
+				return
+			}
+			c.plan.Commands = append(c.plan.Commands, command)
 		}
-		command := c.command(phase, value)
-		if len(command.Parts) == 0 {
-			continue
-		}
-		if size += len(command.script()); size > maxScript {
-			c.refuse(phase, fmt.Sprintf("with it the commands have more than %d KiB, as a shell gets them", maxScript>>10),
-				"put it into a script of the project, and run that")
-			return
-		}
-		c.plan.Commands = append(c.plan.Commands, command)
 	}
 	if len(c.plan.Commands) == 0 && size > maxScript {
 		c.refuse("remoteEnv", fmt.Sprintf("the names of the variables that it takes away have more than %d KiB",
 			maxScript>>10), "take fewer away")
 	}
+}
+
+// commandsOf returns the commands of a phase: those of features come first, in the order of these.
+func (c *composer) commandsOf(phase string) (all []Command) {
+	for _, command := range c.featureCommands {
+		if command.Phase == phase {
+			all = append(all, command)
+		}
+	}
+	if value := c.doc.root[phase]; value != nil {
+		if command := c.command(phase, value); len(command.Parts) > 0 {
+			all = append(all, command)
+		}
+	}
+	return all
 }
 
 // useHostCommand notes the command that runs on this host.

@@ -87,6 +87,25 @@ func readContext(ctx context.Context, root *os.Root, dir, file string, patterns 
 	if err := r.walk(".", patterns); err != nil {
 		return nil, err
 	}
+	return r.sorted(), nil
+}
+
+// readTree returns all files of a directory below root, as readContext does.
+func readTree(ctx context.Context, root *os.Root, dir string) ([]File, error) {
+	from, err := root.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	defer from.Close()
+	r := &contextReader{ctx: ctx, root: from, files: map[string]File{}}
+	if err := r.walk(".", nil); err != nil {
+		return nil, errors.New(err.Error()) // without the hint, which is about a .dockerignore
+	}
+	return r.sorted(), nil
+}
+
+// sorted returns what was read.
+func (r *contextReader) sorted() []File {
 	names := make([]string, 0, len(r.files))
 	for name := range r.files {
 		names = append(names, name)
@@ -96,7 +115,7 @@ func readContext(ctx context.Context, root *os.Root, dir, file string, patterns 
 	for _, name := range names {
 		files = append(files, r.files[name])
 	}
-	return files, nil
+	return files
 }
 
 // walk reads what lies in a directory of the context. Without patterns that is all.

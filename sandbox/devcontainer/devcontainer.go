@@ -165,6 +165,8 @@ type Input struct {
 	// Unbuilt leaves the Dockerfile and the files of its build unread, and out of the plan: initializeCommand, which comes
 	// before a build, may make them.
 	Unbuilt bool
+	// Fetched returns the features that were fetched for a request, or nil if they were not. Nil is that none were.
+	Fetched func(*FeatureRequest) (*FeatureSet, error)
 }
 
 // Compose reads a configuration and returns what it asks for. The error is about a file that cannot be read as one,

@@ -227,31 +227,6 @@ func TestABuiltImageTakesThePlaceOfFeatures(t *testing.T) {
 	}
 }
 
-// A person who follows the advice about features does not run with another program what is refused here.
-func TestTheAdviceAboutFeaturesRunsNothingThatIsRefused(t *testing.T) {
-	const features = `"features": {"ghcr.example/x:1": {}}`
-	for text, advised := range map[string]bool{
-		`{"image": "x", ` + features + `}`: true,
-		`{"build": {"dockerfile": "D", "options": ["--output=type=local,dest=/root"]}, ` + features + `}`: false,
-		`{"build": {"dockerfile": "../D"}, ` + features + `}`:                                             false,
-		`{"image": "x", "runArgs": ["--privileged"], ` + features + `}`:                                   false,
-		`{"image": "x", "privileged": true, ` + features + `}`:                                            false,
-	} {
-		p, err := composed(t, text, map[string]string{".devcontainer/D": "FROM x\n"})
-		must.Do(t, err)
-		hints := ""
-		for _, n := range p.Refusals {
-			hints += n.Hint + "\n"
-		}
-		if strings.Contains(hints, "devcontainer build") != advised || !strings.Contains(hints, "install what they bring") {
-			t.Errorf("%s: the advice is %s", text, hints)
-		}
-		if advised && !strings.Contains(hints, "in an empty folder") {
-			t.Errorf("%s: the advice runs the project's own files: %s", text, hints)
-		}
-	}
-}
-
 // Arguments and files of a build are told apart in its digest, by which consent and its image are found.
 func TestTheDigestOfABuildTellsArgumentsFromFiles(t *testing.T) {
 	link := devcontainer.File{Path: "a", Mode: fs.ModeSymlink | 0o744, Link: "b"}
@@ -302,7 +277,7 @@ func TestWhatWidensIsRefused(t *testing.T) {
 		"capAdd":            {`["SYS_PTRACE"]`, "a sandbox has no capabilities"},
 		"securityOpt":       {`["seccomp=unconfined"]`, "the seccomp profile of aileron"},
 		"dockerComposeFile": {`"compose.yml"`, "compose files describe several containers"},
-		"features":          {`{"ghcr.example/x:1": {}}`, "they write a Dockerfile that is not checked"},
+		"features":          {`{"../out/x": {}}`, "../out/x is not in .devcontainer"},
 		"workspaceMount":    {`"type=bind,source=/etc,target=/w"`, "/etc is not in the project"},
 		"workspaceMount ":   {`"type=volume,source=x,target=/w"`, "it is no bind of the project"},
 		"mounts":            {`["type=bind,source=/var/run/docker.sock,target=/d"]`, "is not in the project"},

@@ -5,6 +5,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -52,6 +53,13 @@ func (c *composer) useMounts(name string, value any) {
 			continue
 		}
 		targets[m.Target] = true
+		// One of a feature before; the last one counts, as with the reference implementation.
+		c.plan.Mounts = slices.DeleteFunc(c.plan.Mounts, func(other Mount) bool {
+			if other.Target == m.Target {
+				c.warn(property, "it takes the place of a feature's mount at "+m.Target)
+			}
+			return other.Target == m.Target
+		})
 		c.plan.Mounts = append(c.plan.Mounts, m)
 	}
 }

@@ -27,6 +27,11 @@ type Plan struct {
 
 	Image string `json:"image,omitempty"` // that runs as it is
 	Build *Build `json:"build,omitempty"`
+	// Features are installed on the image, in this order. Of those that were not fetched the name is known alone.
+	Features []Feature `json:"features"`
+	// Requested is what is fetched for the features; nil is nothing.
+	Requested *FeatureRequest `json:"-"`
+	Unfetched bool            `json:"-"`
 
 	User      string `json:"user,omitempty"` // of the command; "" is the image's
 	UpdateUID bool   `json:"update_remote_user_uid"`
@@ -53,6 +58,8 @@ type Plan struct {
 
 	// Local are the variables of this host that the file names, sorted, with their values.
 	Local []Variable `json:"-"`
+
+	containerUser string // that of the file; "" is the image's
 }
 
 // Build is how an image is made.
@@ -120,8 +127,17 @@ type Mount struct {
 
 // Command is what runs at one point of the life of a sandbox.
 type Command struct {
-	Phase string `json:"phase"` // the name of the property
-	Parts []Part `json:"parts"` // that run at once
+	Phase   string `json:"phase"`             // the name of the property
+	Feature string `json:"feature,omitempty"` // that asks for it; "" is the file
+	Parts   []Part `json:"parts"`             // that run at once
+}
+
+// Title returns what people call the command.
+func (c Command) Title() string {
+	if c.Feature == "" {
+		return c.Phase
+	}
+	return c.Phase + " of the feature " + Word(c.Feature)
 }
 
 // Part is one program of a [Command].
@@ -148,8 +164,8 @@ func (n Note) String() string {
 }
 
 func newPlan(file string) *Plan {
-	return &Plan{Tier: TierDevcontainer, File: file, UpdateUID: true, Env: []Variable{}, Unset: []string{},
-		Mounts: []Mount{}, Ports: []int{}, Commands: []Command{}, Warnings: []Note{}, Refusals: []Note{}}
+	return &Plan{Tier: TierDevcontainer, File: file, UpdateUID: true, Features: []Feature{}, Env: []Variable{},
+		Unset: []string{}, Mounts: []Mount{}, Ports: []int{}, Commands: []Command{}, Warnings: []Note{}, Refusals: []Note{}}
 }
 
 // None returns the plan of the project in dir without a configuration.
@@ -186,6 +202,11 @@ func (c *composer) sum(data []byte) {
 	if p.Build != nil {
 		add("build", p.Build.Digest())
 	}
+	if p.Unfetched {
+		add("unfetched", p.Requested.Key())
+	} else if sum := p.FeatureDigest(); sum != "" {
+		add("features", sum)
+	}
 	p.Digest = "sha256:" + digest(parts...)
 }
 
@@ -196,11 +217,19 @@ func (b *Build) Digest() string {
 	for _, v := range b.Args {
 		parts = append(parts, []byte(v.Name), []byte(v.Value))
 	}
-	for _, f := range b.Files {
+	return digest(append(parts, partsOf(b.Files)...)...)
+}
+
+// partsOf returns what a digest has of files.
+func partsOf(files []File) (parts [][]byte) {
+	for _, f := range files {
 		parts = append(parts, []byte(f.Path), []byte(f.Mode.String()), []byte(f.Link), f.Data)
 	}
-	return digest(parts...)
+	return parts
 }
+
+// digestOf returns a digest of files.
+func digestOf(files []File) string { return digest(partsOf(files)...) }
 
 // digest returns the digest of parts, whose borders count.
 func digest(parts ...[]byte) string {

@@ -20,6 +20,8 @@ type composer struct {
 	workspace string            // the value of ${containerWorkspaceFolder}
 	argEnv    map[string]string // of runArgs
 	added     int               // bytes that variables have added
+
+	featureCommands []Command // of features, in their order
 }
 
 // use puts one property in force. The name is that in the file, and the value is not null.
@@ -39,7 +41,7 @@ func properties() map[string]use {
 		"initializeCommand": (*composer).useHostCommand,
 		"runArgs":           (*composer).useEngineArgs, "customizations": (*composer).useCustomizations,
 
-		"features": (*composer).refuseFeatures,
+		"features": (*composer).useFeatures, "overrideFeatureInstallOrder": (*composer).useOrder,
 		"dockerComposeFile": refuse("compose files describe several containers, and a sandbox is one",
 			"build the service's image with: docker compose build, and name it: --image NAME"),
 		"privileged":  refuseUnless(false, "it breaks the seal of the sandbox", "remove it"),
@@ -47,11 +49,10 @@ func properties() map[string]use {
 		"securityOpt": refuseList("a sandbox has the seccomp profile of aileron", "remove it"),
 
 		"service": nothing, "runServices": nothing, // of dockerComposeFile
-		"overrideFeatureInstallOrder": warn("there are no features"),
-		"overrideCommand":             warnUnless(true, "the sandbox runs the agent, and not the image's own command"),
-		"shutdownAction":              warn("a sandbox ends with its command"),
-		"appPort":                     warn("ports are published with forwardPorts, or --port"),
-		"portsAttributes":             warn("it is for editors"), "otherPortsAttributes": warn("it is for editors"),
+		"overrideCommand": warnUnless(true, "the sandbox runs the agent, and not the image's own command"),
+		"shutdownAction":  warn("a sandbox ends with its command"),
+		"appPort":         warn("ports are published with forwardPorts, or --port"),
+		"portsAttributes": warn("it is for editors"), "otherPortsAttributes": warn("it is for editors"),
 		"hostRequirements": warn("[sandbox] memory and cpus in config.toml are the limits of a sandbox"),
 		"userEnvProbe":     warn("no profile of a shell is read; set variables with remoteEnv"),
 		"waitFor":          warn("all commands are waited for"),
@@ -87,7 +88,6 @@ func (c *composer) compose() {
 	c.useCommands()
 	c.findUnknown()
 	c.boundAsked()
-	c.adviseOnFeatures()
 	p := c.plan
 	if p.Image == "" && p.Build == nil && len(p.Refusals) == 0 && !c.Unbuilt {
 		c.refuse("image", `it has neither "image" nor "build"`,
@@ -197,33 +197,6 @@ func refuseList(text, help string) use {
 	}
 }
 
-func (c *composer) refuseFeatures(name string, value any) {
-	if object, ok := value.(map[string]any); ok && len(object) == 0 {
-		return
-	}
-	if c.plan.Tier == TierBYO { // which was read before
-		c.warn(name, "the image of customizations.aileron takes their place")
-		return
-	}
-	// Seen with @devcontainers/cli 0.89.0: a line end in the containerEnv of a feature's metadata begins an instruction
-	// of the Dockerfile that it builds, such as RUN --mount.
-	c.refuse(name, "they write a Dockerfile that is not checked before it is built",
-		"install what they bring in the Dockerfile; or, if you trust them, build the image in an empty folder, of a "+
-			`.devcontainer/devcontainer.json with "image" and "features" alone: devcontainer build --workspace-folder . `+
-			`--image-name NAME, and name it in "customizations": {"aileron": {"image": "NAME"}}. In the project that command `+
-			"would run what all of its files say on this host")
-}
-
-// adviseOnFeatures takes the advice to build features away from a file that is refused for something else: that command
-// does what is refused here. Seen with @devcontainers/cli 0.89.0: build.options are arguments of docker build, of which
-// --output writes files of this host and --secret reads them.
-func (c *composer) adviseOnFeatures() {
-	all := c.plan.Refusals
-	if i := slices.IndexFunc(all, func(n Note) bool { return n.Property == "features" }); i >= 0 && len(all) > 1 {
-		all[i].Hint = "remove them, and install what they bring in the Dockerfile"
-	}
-}
-
 func (c *composer) useName(name string, value any) {
 	c.plan.Name, _ = c.text(name, value)
 }
@@ -243,7 +216,7 @@ func (c *composer) useInit(name string, value any) {
 	if !ok {
 		c.mistyped(name, "true or false")
 	}
-	c.plan.Init = asked
+	c.plan.Init = c.plan.Init || asked
 }
 
 // usePorts puts ports in force. One of another container does not exist here.
@@ -277,6 +250,9 @@ func (c *composer) useUser() {
 		if value := c.doc.root[name]; value != nil {
 			if user, ok := c.text(name, value); ok {
 				c.plan.User = user
+				if name == "containerUser" {
+					c.plan.containerUser = user
+				}
 			}
 		}
 	}

@@ -39,12 +39,12 @@ func unsetScript(names []string) string {
 // script returns what runs the parts of a command and waits for all.
 func (c Command) script() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "echo %s >&2\n", quote("aileron: "+c.Phase))
+	fmt.Fprintf(&s, "echo %s >&2\n", quote("aileron: "+c.Title()))
 	for i, part := range c.Parts {
 		fmt.Fprintf(&s, "( %s ) </dev/null >&2 &\naileron_%d=$!\n", part.exec(), i)
 	}
 	for i, part := range c.Parts {
-		name := c.Phase
+		name := c.Title()
 		if part.Name != "" {
 			name += "." + part.Name
 		}

@@ -29,6 +29,9 @@ func (p *Plan) Text() string {
 			line("argument", arg.Name+"="+arg.Value)
 		}
 	}
+	for _, f := range p.Features {
+		line("feature", f.text())
+	}
 	line("user", cmp.Or(p.User, "the image's"))
 	line("workspace", p.Workspace.Folder)
 	if p.Workspace.Source != "" {
@@ -66,6 +69,18 @@ func (p *Plan) Text() string {
 	return s.String()
 }
 
+// text returns what a feature is, and what it gets.
+func (f Feature) text() string {
+	if f.Digest == "" {
+		return Word(f.Ref) + ", which is not fetched yet: what it asks for is not known"
+	}
+	text := Word(f.Ref) + " " + Word(cmp.Or(f.Version, "without a version")) + ", " + cmp.Or(f.Manifest, f.Digest)
+	for _, v := range f.Options {
+		text += " " + v.Name + "=" + Word(v.Value)
+	}
+	return text
+}
+
 // Word returns a name as it stands in a line: in quotes, unless it is one plain word, so that no name of a project
 // looks like what the line has besides.
 func Word(name string) string {
@@ -95,6 +110,6 @@ func (c Command) text(line func(name, value string)) {
 		if part.Name != "" {
 			text = Word(part.Name) + ": " + text
 		}
-		line(c.Phase, text)
+		line(c.Title(), text)
 	}
 }

@@ -50,6 +50,7 @@ config.toml and of the project's .aileron.toml, which also names the agent.`,
 }
 
 func (o *sandboxBuildOptions) run(ctx context.Context, a *cli.App) error {
+	o.Devcontainer.Anew = !o.missing
 	if err := a.UseProjectImage(ctx, &o.Project, &o.Sandbox); err != nil {
 		return err
 	}
