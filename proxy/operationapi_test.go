@@ -35,6 +35,8 @@ const callsSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"
  {"name":"mine","method":"GET","path":"/v1/things/mine","hosts":["api.good.example"],"credential":"bearer","inputs":[]},
  {"name":"make","method":"POST","path":"/v1/things","hosts":["api.good.example"],"credential":"bearer",
    "inputs":[{"name":"title","type":"string","required":true},{"name":"n","type":"integer"}]},
+ {"name":"order","method":"POST","path":"/v1/orders","hosts":["api.good.example"],"credential":"bearer","body":"form",
+   "inputs":[{"name":"email","type":"string"},{"name":"metadata","type":"object","style":"deepObject"}]},
  {"name":"drop","method":"DELETE","path":"/v1/things/{id}","hosts":["api.good.example"],"credential":"bearer",
    "approval":"required"},
  {"name":"open","method":"GET","path":"/v1/open","hosts":["plain.good.example"]}]}]}`
@@ -132,6 +134,20 @@ func TestAnOperationIsRunByName(t *testing.T) {
 	if body := w.bodies[1]; body != `{"n":7,"title":"<t> ü"}` ||
 		w.requests()[1].Header.Get("Content-Type") != "application/json" {
 		t.Errorf("the upstream got %s as %v", body, w.requests()[1].Header)
+	}
+}
+
+func TestACallHasTheBodyOfItsOperation(t *testing.T) {
+	w := newCalls(t, func(*Config) {}, func(http.ResponseWriter, *http.Request) {})
+	w.result(invocation("order", `{"email":"a@b.example","metadata":{"a":"b&c=d"}}`))
+	if got, kind := w.bodies[0], w.requests()[0].Header.Get("Content-Type"); kind != "application/x-www-form-urlencoded" ||
+		got != "email=a%40b.example&metadata%5Ba%5D=b%26c%3Dd" {
+		t.Errorf("the upstream got %s as %s", got, kind)
+	}
+	status, text := w.call(invocation("order", `{"metadata":{"a]=1&b[":"c"}}`))
+	if status != 400 || !strings.Contains(text, "arguments_invalid") || !strings.Contains(text, "the key has a bracket") ||
+		len(w.bodies) != 1 {
+		t.Errorf("a key with a bracket: %d %s, and %d requests", status, text, len(w.bodies))
 	}
 }
 

@@ -1,12 +1,12 @@
 package spec
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/ALRubinger/aileron/spec/body"
+	"github.com/ALRubinger/aileron/spec/internal/strictjson"
+	"github.com/ALRubinger/aileron/spec/schema"
 )
 
 // arguments are those of one call.
@@ -17,7 +17,7 @@ type arguments struct {
 }
 
 func (a *arguments) fault(name, format string, args ...any) {
-	a.diags.add(join("args", name), format, args...)
+	a.diags.add(strictjson.Join("args", name), format, args...)
 }
 
 // check checks the names and types of all arguments, in an order that does not depend on the sender's.
@@ -45,26 +45,18 @@ func (a *arguments) check() {
 			a.fault(in.Name, "it is not %s", in.wants())
 		case in.In != InBody && v == nil:
 			a.fault(in.Name, "it is null")
+		default:
+			a.mistake(in.Name, in.Schema.Check(v))
 		}
 	}
 }
 
 // hasType reports whether a JSON value is of the input's type. An input without one may be anything.
 func (in *Input) hasType(v any) bool {
-	switch t := v.(type) {
-	case string:
-		return in.Type == "" || in.Type == "string"
-	case json.Number:
-		return in.Type == "" || in.Type == "number" ||
-			in.Type == "integer" && !strings.ContainsAny(t.String(), ".eE")
-	case bool:
-		return in.Type == "" || in.Type == "boolean"
-	case []any:
-		return in.Type == "" || in.Type == "array"
-	case map[string]any:
-		return in.Type == "" || in.Type == "object"
+	if in.Type == TypeFile {
+		return body.IsFile(v)
 	}
-	return in.Type == ""
+	return schema.IsOfType(v, in.Type)
 }
 
 func (in *Input) wants() string {
@@ -75,24 +67,8 @@ func (in *Input) wants() string {
 	return "a " + in.Type
 }
 
-// scalar returns the text of a string, number or boolean.
-func scalar(v any) (text string, ok bool) {
-	switch t := v.(type) {
-	case string:
-		return t, true
-	case json.Number:
-		return t.String(), true
-	case bool:
-		return strconv.FormatBool(t), true
-	}
-	return "", false
-}
-
-// The characters that stand for themselves in a call's path and query: what [Input].Values may hold is among them.
-const (
-	plainInPath  = "-._~!$&'()*+,=:@"
-	plainInQuery = "-._~!$'(),:@/"
-)
+// plainInPath are characters that stand for themselves in a call's path: what [Input].Values may hold is among them.
+const plainInPath = "-._~!$&'()*+,=:@"
 
 // path returns the path, with each variable in its place.
 func (a *arguments) path() string {
@@ -108,7 +84,7 @@ func (a *arguments) path() string {
 			continue
 		}
 		v, has := a.values[s.name]
-		text, ok := scalar(v)
+		text, ok := body.Scalar(v)
 		switch {
 		case !has && a.op.placeOfInput(s.name) == "", !has && !a.requires(s.name):
 			a.fault(s.name, "it is missing, and is a part of the path")
@@ -159,66 +135,31 @@ func (a *arguments) writeSegment(b *strings.Builder, name, text string) {
 	case hasControl(text):
 		a.fault(name, "it has a control character or a broken escape, and is a part of the path")
 	}
-	b.WriteString(escape(text, plainInPath))
+	b.WriteString(body.Escape(text, plainInPath))
 }
 
-// query returns the query, in the order of the inputs. A list is its name once for each value.
-func (a *arguments) query() string {
-	var pairs []string
+// query returns the query, in the order of the inputs.
+func (a *arguments) query() string { return a.parameters(body.NewQuery(maxTarget), InQuery) }
+
+// parameters returns the inputs of a place, in their order.
+func (a *arguments) parameters(p *body.Parameters, place string) string {
 	for _, in := range a.op.Inputs {
-		v, has := a.values[in.Name]
-		if !has || in.In != InQuery {
-			continue
-		}
-		list, isList := v.([]any)
-		if !isList {
-			list = []any{v}
-		}
-		for _, item := range list {
-			text, ok := scalar(item)
-			switch {
-			case !ok && v != nil:
-				a.fault(in.Name, "it is in the query, where values are strings, numbers, booleans and lists of them")
-			case strings.ContainsRune(text, utf8.RuneError) || strings.ContainsRune(text, 0):
-				a.fault(in.Name, "it has a NUL or a broken escape")
-			}
-			pairs = append(pairs, escape(in.Name, plainInQuery)+"="+escape(text, plainInQuery))
+		if v, has := a.values[in.Name]; has && in.In == place {
+			a.mistake(in.Name, p.Add(in.Name, v, in.Style))
 		}
 	}
-	return strings.Join(pairs, "&")
+	switch {
+	case p.TooLong() && place == InQuery:
+		a.diags.add("args", "they make a path and a query of more than %d bytes", maxTarget)
+	case p.TooLong():
+		a.diags.add("args", "they make a body of more than %d bytes", body.MaxSize)
+	}
+	return p.String()
 }
 
-// body returns the inputs of the body as a JSON object, or nil if the operation has none.
-func (a *arguments) body() []byte {
-	inputs := a.op.BodyInputs()
-	if len(inputs) == 0 {
-		return nil
+// mistake records a mistake in an argument, if there is one.
+func (a *arguments) mistake(name string, m *strictjson.Mistake) {
+	if m != nil {
+		a.diags.add(strictjson.Join("args", name)+m.Place, "%s", m.Text)
 	}
-	given := map[string]any{}
-	for _, name := range inputs {
-		if v, has := a.values[name]; has {
-			given[name] = v
-		}
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(given) // it was read from JSON
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
-
-// escape returns text with every byte escaped that is neither a letter, a digit nor among plain.
-func escape(text, plain string) string {
-	const hex = "0123456789ABCDEF"
-	var b strings.Builder
-	for i := range len(text) {
-		if c := text[i]; isAlnum(c) || strings.IndexByte(plain, c) >= 0 {
-			b.WriteByte(c)
-		} else {
-			b.WriteByte('%')
-			b.WriteByte(hex[c>>4])
-			b.WriteByte(hex[c&15])
-		}
-	}
-	return b.String()
 }

@@ -96,6 +96,8 @@ type Operation struct {
 	Injection         *Injection            // nil: no credential
 	Inputs            []Input
 	limited           []*Input // those of Inputs that have Values
+	Body              string   // one of [body.Kinds]; "": JSON
+	ContentType       string   // "": that of the Body
 	Audit             []AuditField
 	Meters            []Meter
 	MeterNames        []string // those of Meters, each once

@@ -5,12 +5,14 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
+
+	"github.com/ALRubinger/aileron/spec/internal/strictjson"
 )
 
 // readCredential reads a kind, or an object with a kind, a scope and a place.
 // The path and the hosts must have been read.
 func (op *Operation) readCredential(n node) {
-	raw, has := n.o.get("credential")
+	raw, has := n.o.Get("credential")
 	if !has {
 		return
 	}
@@ -19,7 +21,7 @@ func (op *Operation) readCredential(n node) {
 	switch v := raw.(type) {
 	case string:
 		in.Kind = Kind(v)
-	case object:
+	case strictjson.Object:
 		in.read(n, v, path)
 	default:
 		n.diags.add(path, "it is neither a kind nor an object")
@@ -33,8 +35,8 @@ func (op *Operation) readCredential(n node) {
 	if why := op.badInjection(); why != "" {
 		n.diags.add(path+".inject", "%s", why)
 	}
-	_, hasMethod := n.o.get("method")
-	if _, hasPath := n.o.get("path"); !hasMethod || !hasPath {
+	_, hasMethod := n.o.Get("method")
+	if _, hasPath := n.o.Get("path"); !hasMethod || !hasPath {
 		n.diags.add(path, "an operation with a credential must declare a method and a path")
 	}
 	for i, h := range op.Hosts {
@@ -51,10 +53,10 @@ func (op *Operation) readCredential(n node) {
 	}
 }
 
-func (in *Injection) read(n node, v object, path string) {
+func (in *Injection) read(n node, v strictjson.Object, path string) {
 	c, _ := n.diags.open(v, path, "kind", "scope", "inject")
 	in.Kind, in.Scope = Kind(c.text("kind", true)), c.text("scope", false)
-	inject, has := c.o.get("inject")
+	inject, has := c.o.Get("inject")
 	if !has {
 		return
 	}

@@ -4,7 +4,7 @@ import "github.com/ALRubinger/aileron/spec/content"
 
 // readGraphQL reads graphql. The method, the path, the inputs and the query must have been read.
 func (op *Operation) readGraphQL(n node) {
-	v, has := n.o.get("graphql")
+	v, has := n.o.Get("graphql")
 	if !has {
 		return
 	}
@@ -18,7 +18,7 @@ func (op *Operation) readGraphQL(n node) {
 			"is neither the name of a field nor the beginning of names, such as \"create*\""),
 		Hashes: g.distinct("hashes", content.IsGraphQLHash, "is not 64 hexadecimal digits in lower case"),
 	}
-	if _, has := g.o.get("type"); !has {
+	if _, has := g.o.Get("type"); !has {
 		n.diags.add(g.at("type"), "missing")
 	}
 	if len(op.GraphQL.Fields)+len(op.GraphQL.Hashes) == 0 {

@@ -5,6 +5,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/ALRubinger/aileron/spec/body"
+	"github.com/ALRubinger/aileron/spec/schema"
 )
 
 // The places of an input in a request, the values of Input.In.
@@ -25,30 +28,34 @@ type Input struct {
 	// request byte by byte. In the path, one may begin with "*", which stands for
 	// any text.
 	Values []string
+
+	Style  body.Style     // in the query, or in a form
+	Schema *schema.Schema // nil: the type alone
 }
 
 // readInputs reads the inputs. The method and the path must have been read.
 func (op *Operation) readInputs(n node) {
 	seen := map[string]bool{}
+	left := schema.MaxSize
 	list := n.list("inputs", false, maxItems)
 	if len(list) > 0 {
 		op.Inputs = make([]Input, 0, len(list))
 	}
 	for i, v := range list {
 		in, ok := n.diags.open(v, n.item("inputs", i), "name", "type", "required", "description", "in",
-			"values", "escaped_slash")
+			"values", "escaped_slash", "style", "explode", "schema")
 		if !ok {
 			continue
 		}
 		input := Input{
 			Name:        in.text("name", true),
-			Type:        in.choice("type", "string", "integer", "number", "boolean", "array", "object"),
+			Type:        in.choice("type", append(InputTypes(), TypeFile)...),
 			Description: in.text("description", false),
 			Required:    in.flag("required"),
 		}
 		switch {
 		case input.Name == "":
-		case !isName(strings.TrimLeft(input.Name, "_"), "._:-"):
+		case !isParameterName(input.Name):
 			in.diags.add(in.at("name"), "%q is not letters, digits, dots, dashes, underscores and colons", input.Name)
 		case seen[input.Name]:
 			in.diags.add(in.at("name"), "%q appears twice", input.Name)
@@ -62,8 +69,10 @@ func (op *Operation) readInputs(n node) {
 			op.admitSlash(in, input.Name)
 		}
 		op.readValues(in, &input)
+		input.readStyle(in, &left)
 		op.Inputs = append(op.Inputs, input)
 	}
+	op.checkNames(n)
 }
 
 // placeOf returns the place of an input that does not name one.
@@ -124,7 +133,7 @@ func (op *Operation) inputsIn(place string) []string {
 
 // readValues reads the values of an input, whose place must have been read.
 func (op *Operation) readValues(n node, in *Input) {
-	if _, has := n.o.get("values"); !has {
+	if _, has := n.o.Get("values"); !has {
 		return
 	}
 	if why := op.cannotLimit(*in); why != "" {

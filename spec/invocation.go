@@ -8,6 +8,10 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ALRubinger/aileron/spec/body"
+	"github.com/ALRubinger/aileron/spec/internal/strictjson"
+	"github.com/ALRubinger/aileron/spec/schema"
 )
 
 // Invocation is a request by name: an operation and its arguments.
@@ -21,7 +25,7 @@ type Invocation struct {
 // Without args there are none. The error is about the first mistake, and has no value of an argument.
 func ParseInvocation(data []byte) (Invocation, error) {
 	var d diagnostics
-	v, ok := readJSON(data, &d)
+	v, ok := readJSON(data, maxDepth, &d)
 	if !ok || len(d.list) > 0 {
 		return Invocation{}, firstOf(&d)
 	}
@@ -30,9 +34,9 @@ func ParseInvocation(data []byte) (Invocation, error) {
 		Connector: n.text("connector_fqn", true), Tool: n.text("tool", true), Operation: n.text("operation", true),
 		args: map[string]any{},
 	}
-	if args, has := n.o.get("args"); has {
-		if o, ok := args.(object); ok {
-			in.args = o.plain()
+	if args, has := n.o.Get("args"); has {
+		if o, ok := args.(strictjson.Object); ok {
+			in.args = o.Plain()
 		} else {
 			d.add("args", "it is not an object")
 		}
@@ -58,8 +62,9 @@ func firstOf(d *diagnostics) error {
 // Call is the request that an invocation makes of its operation. Whether it is allowed, [Index.Match] decides as for
 // any other.
 type Call struct {
-	Target Target
-	Body   []byte // JSON; nil: the request has none
+	Target      Target
+	Body        []byte // nil: the request has none
+	ContentType string // of the body
 }
 
 // Callable returns an error unless the operation can be called by name: it then declares one request up to its
@@ -117,7 +122,8 @@ func (op *Operation) Call(in Invocation) (Call, error) {
 	var d diagnostics
 	a := arguments{op: op, diags: &d, values: in.args}
 	a.check()
-	c.Target.Path, c.Target.Query, c.Body = a.path(), a.query(), a.body()
+	c.Target.Path, c.Target.Query = a.path(), a.query()
+	c.Body, c.ContentType = a.body()
 	if len(d.list) == 0 && len(c.Target.Path)+len(c.Target.Query) > maxTarget {
 		d.add("args", "they make a path and a query of more than %d bytes", maxTarget)
 	}
@@ -137,15 +143,15 @@ type ActionCall struct {
 // an invocation.
 func ParseActionCall(data []byte) (ActionCall, error) {
 	var d diagnostics
-	v, ok := readJSON(data, &d)
+	v, ok := readJSON(data, maxDepth, &d)
 	if !ok || len(d.list) > 0 {
 		return ActionCall{}, firstOf(&d)
 	}
 	n, _ := d.open(v, "", "action", "args")
 	call := ActionCall{Action: n.text("action", true), Args: map[string]any{}}
-	if args, has := n.o.get("args"); has {
-		if o, ok := args.(object); ok {
-			call.Args = o.plain()
+	if args, has := n.o.Get("args"); has {
+		if o, ok := args.(strictjson.Object); ok {
+			call.Args = o.Plain()
 		} else {
 			d.add("args", "it is not an object")
 		}
@@ -154,30 +160,6 @@ func ParseActionCall(data []byte) (ActionCall, error) {
 		return ActionCall{}, firstOf(&d)
 	}
 	return call, nil
-}
-
-// plain returns the object as a map.
-func (o object) plain() map[string]any {
-	m := make(map[string]any, len(o))
-	for _, f := range o {
-		m[f.key] = plain(f.value)
-	}
-	return m
-}
-
-// plain returns a value whose objects are maps.
-func plain(v any) any {
-	switch t := v.(type) {
-	case object:
-		return t.plain()
-	case []any:
-		list := make([]any, len(t))
-		for i, v := range t {
-			list[i] = plain(v)
-		}
-		return list
-	}
-	return v
 }
 
 // NewInvocation returns the invocation of an operation with arguments that a program has composed: strings, booleans,
@@ -246,7 +228,7 @@ type Request struct {
 // for a field that stands more than once.
 func ParseRequest(data []byte) (Request, error) {
 	var d diagnostics
-	v, ok := readJSON(data, &d)
+	v, ok := readJSON(data, maxDepth, &d)
 	if !ok || len(d.list) > 0 {
 		return Request{}, firstOf(&d)
 	}
@@ -269,7 +251,7 @@ func ParseRequest(data []byte) (Request, error) {
 
 // raw returns a text as it is.
 func (n node) raw(key string, required bool) string {
-	v, has := n.o.get(key)
+	v, has := n.o.Get(key)
 	s, ok := v.(string)
 	switch {
 	case !has && required:
@@ -282,22 +264,22 @@ func (n node) raw(key string, required bool) string {
 
 // fields returns the header fields of an object, by name.
 func (n node) fields(key string) (list [][2]string) {
-	v, has := n.o.get(key)
-	o, ok := v.(object)
+	v, has := n.o.Get(key)
+	o, ok := v.(strictjson.Object)
 	if has && !ok {
 		n.diags.add(n.at(key), "it is not an object")
 	}
-	o = slices.SortedFunc(slices.Values(o), func(a, b field) int { return strings.Compare(a.key, b.key) })
+	o = slices.SortedFunc(slices.Values(o), func(a, b strictjson.Field) int { return strings.Compare(a.Key, b.Key) })
 	for _, f := range o {
-		name := f.key
-		values, isList := f.value.([]any)
+		name := f.Key
+		values, isList := f.Value.([]any)
 		if !isList {
-			values = []any{f.value}
+			values = []any{f.Value}
 		}
 		for _, v := range values {
 			value, ok := v.(string)
 			if !ok {
-				n.diags.add(join(n.at(key), name), "it is neither a string nor a list of strings")
+				n.diags.add(strictjson.Join(n.at(key), name), "it is neither a string nor a list of strings")
 			}
 			list = append(list, [2]string{name, value})
 		}
@@ -310,11 +292,11 @@ func (n node) fields(key string) (list [][2]string) {
 // the first mistake, and has no value of the object.
 func ReadObject(data []byte, keys ...string) (map[string]any, error) {
 	var d diagnostics
-	v, ok := readJSON(data, &d)
+	v, ok := readJSON(data, maxDepth, &d)
 	if !ok || len(d.list) > 0 {
 		return nil, firstOf(&d)
 	}
-	o, ok := v.(object)
+	o, ok := v.(strictjson.Object)
 	switch {
 	case !ok:
 		d.add("", "it is not an object")
@@ -324,11 +306,11 @@ func ReadObject(data []byte, keys ...string) (map[string]any, error) {
 	if len(d.list) > 0 {
 		return nil, firstOf(&d)
 	}
-	return o.plain(), nil
+	return o.Plain(), nil
 }
 
 // Scalar returns the text of a string, number or boolean of JSON.
-func Scalar(v any) (text string, ok bool) { return scalar(v) }
+func Scalar(v any) (text string, ok bool) { return body.Scalar(v) }
 
 // CheckInputs checks arguments against inputs without a place in a request: the names, the types, the values, and that
 // none is missing. The error is about the first mistake, and has no value of an argument.
@@ -342,22 +324,22 @@ func CheckInputs(inputs []Input, args map[string]any) error {
 	}
 	slices.Sort(unknown)
 	for _, name := range unknown {
-		d.add(join("args", name), "there is no such input")
+		d.add(strictjson.Join("args", name), "there is no such input")
 	}
 	for i := range inputs {
 		in := &inputs[i]
 		v, has := args[in.Name]
-		text, _ := scalar(v)
+		text, _ := body.Scalar(v)
 		switch {
 		case !has && in.Required:
-			d.add(join("args", in.Name), "it is missing")
+			d.add(strictjson.Join("args", in.Name), "it is missing")
 		case !has:
 		case v == nil:
-			d.add(join("args", in.Name), "it is null")
+			d.add(strictjson.Join("args", in.Name), "it is null")
 		case !in.hasType(v):
-			d.add(join("args", in.Name), "it is not %s", in.wants())
+			d.add(strictjson.Join("args", in.Name), "it is not %s", in.wants())
 		case len(in.Values) > 0 && !slices.Contains(in.Values, text):
-			d.add(join("args", in.Name), "it is not one of %s", strings.Join(in.Values, ", "))
+			d.add(strictjson.Join("args", in.Name), "it is not one of %s", strings.Join(in.Values, ", "))
 		}
 	}
 	if len(d.list) > 0 {
@@ -368,7 +350,7 @@ func CheckInputs(inputs []Input, args map[string]any) error {
 
 // InputTypes returns the types that an input may have.
 func InputTypes() []string {
-	return []string{"string", "integer", "number", "boolean", "array", "object"}
+	return slices.Clone(schema.Types)
 }
 
 // IsLine reports whether s is text that can be printed as part of a line: it has no control character, no line break,

@@ -3,6 +3,8 @@ package spec
 import (
 	"slices"
 	"strings"
+
+	"github.com/ALRubinger/aileron/spec/body"
 )
 
 // JudgesBody reports whether the operation decides by a request's body, too: the proxy reads it before it sends
@@ -38,10 +40,13 @@ func (op *Operation) checkJudged(n node, key string, methods ...string) {
 	if op.Path.IsZero() {
 		n.diags.add(n.at(key), "it needs a path")
 	}
+	if op.Body != "" && op.Body != body.JSON || op.ContentType != "" {
+		n.diags.add(n.at(key), "what it judges is application/json")
+	}
 	if op.Upgrade != "" {
 		n.diags.add(n.at(key), "what is sent after an upgrade is not judged")
 	}
-	if query, _ := n.o.get("query"); query == "any" {
+	if query, _ := n.o.Get("query"); query == "any" {
 		n.diags.add(n.at("query"), "it is \"any\", and %s needs \"declared\"", key)
 	}
 	op.QueryDeclaredOnly = true

@@ -201,7 +201,7 @@ func (op *Operation) undeclared(query string) (name string, ok bool) {
 		if op.Injection != nil && op.Injection.In == "query" && op.Injection.Name == name {
 			continue
 		}
-		if op.placeOfInput(name) != InQuery {
+		if !op.DeclaresQuery(name) {
 			return name, false
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // readMCP reads mcp. The method, the path and the query must have been read.
 func (op *Operation) readMCP(n node) {
-	v, has := n.o.get("mcp")
+	v, has := n.o.Get("mcp")
 	if !has {
 		return
 	}

@@ -24,7 +24,7 @@ var budgetNames = []string{"requests", "bytes"}
 
 // readMeters reads the list "meter".
 func (op *Operation) readMeters(n node) {
-	if _, has := n.o.get("meter"); has && op.Upgrade != "" {
+	if _, has := n.o.Get("meter"); has && op.Upgrade != "" {
 		n.diags.add(n.at("meter"), "an operation with an \"upgrade\" has none: its messages are not read")
 	}
 	for i, v := range n.list("meter", false, maxMeters) {

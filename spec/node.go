@@ -7,26 +7,47 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ALRubinger/aileron/spec/internal/strictjson"
 )
+
+// MaxSize is the size in bytes of the largest specification that is read.
+const MaxSize = 1 << 20
+
+const (
+	maxDepth     = 16 // of the nesting of an invocation
+	maxSpecDepth = 32 // and of a specification, in which schemas of inputs nest
+)
+
+// readJSON returns the value in data, with each mistake in d. It reports false if data cannot be read to its end.
+func readJSON(data []byte, depth int, d *diagnostics) (any, bool) {
+	return strictjson.Read(data, strictjson.Bounds{Size: MaxSize, Depth: depth},
+		func(path, message string) { d.add(path, "%s", message) })
+}
+
+func isString(v any) bool {
+	_, ok := v.(string)
+	return ok
+}
 
 // node is an object of a specification that is being read.
 type node struct {
 	diags *diagnostics
 	path  string
-	o     object
+	o     strictjson.Object
 }
 
 // open checks that v is an object that has no key but those allowed. It reports
 // false if v is not an object at all.
 func (d *diagnostics) open(v any, path string, allowed ...string) (node, bool) {
-	o, ok := v.(object)
+	o, ok := v.(strictjson.Object)
 	if !ok {
 		d.add(path, "%s", missingOr(v, "an object"))
 		return node{d, path, nil}, false
 	}
 	var unknown []string
 	for i := range o {
-		if k := o[i].key; !slices.Contains(allowed, k) {
+		if k := o[i].Key; !slices.Contains(allowed, k) {
 			unknown = append(unknown, k)
 		}
 	}
@@ -34,10 +55,10 @@ func (d *diagnostics) open(v any, path string, allowed ...string) (node, bool) {
 	for _, k := range unknown {
 		i := slices.IndexFunc(allowed, func(a string) bool { return strings.EqualFold(a, k) })
 		if i >= 0 {
-			d.add(join(path, k), "unknown key; use %q, in exactly that case", allowed[i])
+			d.add(strictjson.Join(path, k), "unknown key; use %q, in exactly that case", allowed[i])
 			continue
 		}
-		d.add(join(path, k), "unknown key")
+		d.add(strictjson.Join(path, k), "unknown key")
 	}
 	return node{d, path, o}, true
 }
@@ -54,7 +75,7 @@ func (n node) at(key string) string {
 	if n.diags.pathless {
 		return ""
 	}
-	return join(n.path, key)
+	return strictjson.Join(n.path, key)
 }
 
 // item returns the path of an entry of a list.
@@ -69,7 +90,7 @@ func (n node) item(key string, i int) string {
 const maxString = 4096
 
 func (n node) text(key string, required bool) string {
-	v, ok := n.o.get(key)
+	v, ok := n.o.Get(key)
 	if !ok {
 		if required {
 			n.diags.add(n.at(key), "it is missing")
@@ -93,7 +114,7 @@ func (n node) text(key string, required bool) string {
 }
 
 func (n node) flag(key string) bool {
-	v, ok := n.o.get(key)
+	v, ok := n.o.Get(key)
 	b, isBool := v.(bool)
 	if ok && !isBool {
 		n.diags.add(n.at(key), "it is not true or false")
@@ -106,7 +127,7 @@ const maxItems = 256
 
 // list reads a list of at most most entries; 0 means no limit.
 func (n node) list(key string, required bool, most int) []any {
-	v, ok := n.o.get(key)
+	v, ok := n.o.Get(key)
 	l, isList := v.([]any)
 	switch {
 	case most > 0 && len(l) > most:
@@ -123,7 +144,7 @@ func (n node) list(key string, required bool, most int) []any {
 // choice reads a string that must be one of those allowed; "" if the key is absent.
 func (n node) choice(key string, allowed ...string) string {
 	s := n.text(key, false)
-	if v, _ := n.o.get(key); isString(v) && !slices.Contains(allowed, s) {
+	if v, _ := n.o.Get(key); isString(v) && !slices.Contains(allowed, s) {
 		n.diags.add(n.at(key), "%q is not %s", s, either(allowed))
 		return ""
 	}
@@ -255,16 +276,4 @@ func (d *diagnostics) err() error {
 		d.more = 0
 	}
 	return errors.Join(d.list...)
-}
-
-// join returns path with a key added to it. A key that is not a plain name is
-// quoted, so that it cannot pass for another path or move a terminal's cursor.
-func join(path, key string) string {
-	if !isName(key, "_-") {
-		key = strconv.QuoteToASCII(key[:min(len(key), 100)])
-	}
-	if path == "" {
-		return key
-	}
-	return path + "." + key
 }

@@ -14,7 +14,7 @@ const Schema = "aileron.connector.v1"
 // [Diagnostics] returns them one by one.
 func Parse(data []byte) (*Connector, error) {
 	var d diagnostics
-	v, ok := readJSON(data, &d)
+	v, ok := readJSON(data, maxSpecDepth, &d)
 	if ok && len(d.list) == 0 {
 		// Most have no mistake, and then no path is needed: the second reading is for those that have.
 		c, quick := &Connector{}, diagnostics{pathless: true}
@@ -40,7 +40,7 @@ func (c *Connector) read(v any, d *diagnostics) {
 	if got := top.text("schema_version", true); got != Schema && got != "" {
 		d.add("schema_version", "it is %q, not %q", got, Schema)
 	}
-	connector, _ := top.o.get("connector")
+	connector, _ := top.o.Get("connector")
 	if id, ok := d.open(connector, "connector", "fqn", "version"); ok {
 		fqn, version := id.text("fqn", true), id.text("version", true)
 		var err error
@@ -120,7 +120,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op := &Operation{Connector: c, Approval: ApprovalNone}
 	n, ok := tool.diags.open(v, path, "name", "summary", "description", "method", "path", "hosts", "idempotency",
 		"response_timeout", "approval", "credential", "inputs", "audit", "query", "upgrade", "ranges", "packed",
-		"wildcard_credential", "headers", "escaped_slash", "mcp", "graphql", "meter")
+		"wildcard_credential", "headers", "escaped_slash", "mcp", "graphql", "meter", "body", "content_type")
 	if !ok {
 		return op
 	}
@@ -138,6 +138,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op.readResponseTimeout(n)
 	op.Upgrade, op.Ranges, op.Packed = n.choice("upgrade", "websocket"), n.flag("ranges"), n.flag("packed")
 	op.readInputs(n)
+	op.readBody(n)
 	switch n.choice("query", "declared", "any") {
 	case "declared":
 		op.QueryDeclaredOnly = true
@@ -174,7 +175,7 @@ func (op *Operation) readResponseTimeout(n node) {
 }
 
 func (op *Operation) readPath(n node) {
-	if _, has := n.o.get("path"); !has {
+	if _, has := n.o.Get("path"); !has {
 		return
 	}
 	text := n.text("path", true)
@@ -290,7 +291,7 @@ func (op *Operation) acceptsMethod(method string) bool {
 }
 
 func (op *Operation) readMethod(n node) {
-	if _, has := n.o.get("method"); !has {
+	if _, has := n.o.Get("method"); !has {
 		return
 	}
 	op.Method = n.text("method", true)

@@ -95,6 +95,13 @@ const whole = `{"schema_version": "aileron.connector.v1",
   {"name": "m", "method": "POST", "path": "/mcp", "hosts": ["t.example"],
    "mcp": {"tools": ["search_*", "get"], "methods": ["prompts/get"]}},
   {"name": "c", "method": "*", "path": "/", "hosts": ["t.example"], "credential": "api_key"},
+  {"name": "f", "method": "POST", "path": "/f", "hosts": ["t.example"], "body": "form",
+   "inputs": [{"name": "a[b][]", "type": "array", "explode": false},
+    {"name": "o", "type": "object", "style": "deepObject", "schema": {"type": "object", "description": "d",
+     "properties": {"x": {"type": ["string", "null"], "enum": ["a", null, 1, true]},
+      "l": {"type": "array", "items": {}}}, "required": ["x"], "additionalProperties": false}}]},
+  {"name": "r", "method": "PUT", "path": "/r", "hosts": ["t.example"], "body": "raw", "content_type": "image/png",
+   "inputs": [{"name": "content", "type": "file"}]},
   {"name": "g", "method": "POST", "path": "/graphql", "hosts": ["t.example"],
    "graphql": {"type": "query", "fields": ["*", "_x*", "__type", "get"],
     "hashes": ["0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a"]}}]}]}`
@@ -167,8 +174,15 @@ var inexpressible = []string{
 	`tools[0].operations[2].credential = "bearer"`,
 	`tools[0].operations[1].method`, // which mcp needs
 	`tools[0].operations[1].path`,
-	`tools[0].operations[3].method`, // which graphql needs
-	`tools[0].operations[3].path`,
+	`tools[0].operations[3].body`, // which the style of an input needs
+	`tools[0].operations[3].inputs[1].style`,
+	`tools[0].operations[3].method`, // of a request that has a body
+	`tools[0].operations[3].path`,   // without which it allows what graphql judges
+	`tools[0].operations[4].body`,   // which has one input, a file
+	`tools[0].operations[4].inputs`,
+	`tools[0].operations[4].method`,
+	`tools[0].operations[5].method`, // which graphql needs
+	`tools[0].operations[5].path`,
 	`tools[0].operations[0].wildcard_credential`, // what a host with *. needs
 	`tools[0].operations[0].path`,                // without the variables that others name
 	`tools[0].operations[0].inputs[0].name`,      // an input of the path that is no variable of it

@@ -2,6 +2,7 @@ package connectortest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -240,7 +241,7 @@ func (b *bench) send(ctx context.Context, op *spec.Operation, call spec.Call, bo
 		return got, err
 	}
 	if call.Body != nil {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", cmp.Or(call.ContentType, "application/json"))
 	}
 	res, err := b.client.Do(req)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/body"
 	"github.com/ALRubinger/aileron/spec/content"
 )
 
@@ -52,6 +53,9 @@ func sample(in spec.Input) any {
 	if len(in.Values) > 0 {
 		return typed(in.Type, strings.Replace(in.Values[0], "*", "sample", 1))
 	}
+	if in.Schema != nil {
+		return in.Schema.Example("sample-" + in.Name)
+	}
 	switch in.Type {
 	case "integer", "number":
 		return 1
@@ -60,7 +64,7 @@ func sample(in spec.Input) any {
 	case "array":
 		return []string{"sample"}
 	case "object":
-		if in.In == spec.InBody {
+		if in.In == spec.InBody || in.Style == body.Brackets {
 			return map[string]string{"sample": "sample"}
 		}
 	}

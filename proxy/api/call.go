@@ -218,7 +218,7 @@ func (c *operationCall) exchange(call spec.Call) *proxy.Exchange {
 		Header: http.Header{"Accept": {"application/json, */*;q=0.5"}, "User-Agent": {"aileron"}},
 	}).WithContext(c.r.Context())
 	if call.Body != nil {
-		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Content-Type", call.ContentType)
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(call.Body)), int64(len(call.Body))
 	}
 	x := c.begin(a, t.Scheme, r)

@@ -95,7 +95,10 @@ func checkFields(header http.Header) error {
 }
 
 // checkType checks that a body is JSON in UTF-8, as it is, and what checkFields does.
-func checkType(header http.Header) error {
+func checkType(header http.Header) error { return checkMedia(header, "application/json") }
+
+// checkMedia is checkType for another media type.
+func checkMedia(header http.Header, want string) error {
 	if err := checkFields(header); err != nil {
 		return err
 	}
@@ -104,13 +107,13 @@ func checkType(header http.Header) error {
 	}
 	types := header["Content-Type"]
 	if len(types) != 1 {
-		return undecidable("it has no Content-Type of its own: it must be application/json")
+		return undecidable("it has no Content-Type of its own: it must be %s", want)
 	}
 	media, parameters, _ := strings.Cut(types[0], ";")
 	charset := lower(strings.ReplaceAll(parameters, " ", ""))
 	switch {
-	case lower(strings.Trim(media, " \t")) != "application/json":
-		return undecidable("its Content-Type is not application/json")
+	case lower(strings.Trim(media, " \t")) != want:
+		return undecidable("its Content-Type is not %s", want)
 	case charset != "" && charset != "charset=utf-8" && charset != `charset="utf-8"`:
 		return undecidable("its Content-Type has a parameter other than charset=utf-8")
 	}

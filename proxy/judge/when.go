@@ -1,9 +1,12 @@
 package judge
 
 import (
+	"cmp"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/condition"
@@ -49,7 +52,11 @@ func inTarget(c condition.Condition, params []spec.Param, query string) conditio
 // read whole, and for the query. It does not if one of them fails. A body that two servers may read differently fails
 // none, nor does an input that is missing, there twice, or of another type, nor one of the query that the body has too.
 func BodyAsks(op *spec.Operation, query string, h http.Header, body []byte) bool {
-	if len(body) > MaxBody || checkType(h) != nil || checkJSON(body) != nil {
+	if op.Body == formBody {
+		return formAsks(op, query, h, body)
+	}
+	if len(body) > MaxBody || checkMedia(h, cmp.Or(op.ContentType, "application/json")) != nil ||
+		checkJSON(body) != nil {
 		return true
 	}
 	o, err := readObject(body, "the body", op.BodyInputs()...) // one of these in another case is an error
@@ -67,6 +74,48 @@ func BodyAsks(op *spec.Operation, query string, h http.Header, body []byte) bool
 		}
 		return false
 	})
+}
+
+// formBody is the body of an operation that is a form, which is read as a query is.
+const formBody = "form"
+
+// formAsks is [BodyAsks] for an operation whose body is a form. A body of another type, or one that names its own
+// encoding or another method, fails no condition.
+func formAsks(op *spec.Operation, query string, h http.Header, body []byte) bool {
+	if len(body) > MaxBody || checkMedia(h, "application/x-www-form-urlencoded") != nil || !utf8.Valid(body) {
+		return true
+	}
+	text := string(body)
+	if strings.HasPrefix(text, "\ufeff") { // which some servers skip
+		return true
+	}
+	for pair := range strings.SplitSeq(text, "&") {
+		raw, _, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(raw)
+		if err != nil || strings.EqualFold(name, methodOverride) || strings.EqualFold(name, "_charset_") {
+			return true
+		}
+	}
+	return !slices.ContainsFunc(op.When, func(c condition.Condition) bool {
+		switch c.In {
+		case spec.InBody:
+			return c.InQuery(text) == condition.HoldsNot && !hasParameter(c, query)
+		case spec.InQuery:
+			return c.InQuery(query) == condition.HoldsNot && !hasParameter(c, text)
+		}
+		return false
+	})
+}
+
+// hasParameter reports whether some server finds a parameter for the condition's input, or cannot read the text.
+func hasParameter(c condition.Condition, text string) bool {
+	for pair := range strings.SplitSeq(text, "&") {
+		raw, _, _ := strings.Cut(pair, "=")
+		if name, err := url.QueryUnescape(raw); err != nil || c.IsNamed(name) || strings.Contains(pair, ";") {
+			return true
+		}
+	}
+	return false
 }
 
 // methodOverride is the input by which Rack and others take a request for one of another method.

@@ -3,7 +3,6 @@ package modify
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/ALRubinger/aileron/spec"
@@ -30,7 +29,6 @@ func (m StripQueryCredentials) ModifyRequest(r *http.Request) error {
 	if r.URL.RawQuery == "" {
 		return nil
 	}
-	declared := m.Operation.QueryInputs()
 	injected := ""
 	if m.Operation.Injection.In == "query" {
 		injected = foldQueryName(m.Operation.Injection.Name)
@@ -43,7 +41,7 @@ func (m StripQueryCredentials) ModifyRequest(r *http.Request) error {
 			return fail(QueryMalformed, "the query has a broken escape")
 		}
 		base := foldQueryName(name)
-		if injected != "" && base == injected || credentialNames[base] && !slices.Contains(declared, name) {
+		if injected != "" && base == injected || credentialNames[base] && !m.Operation.DeclaresQuery(name) {
 			continue
 		}
 		if len(kept) > 0 {

@@ -148,66 +148,15 @@ func (in *inputs) parameter(p *node) {
 		if in.scheme != nil && in.scheme.inject != nil && in.scheme.inject.In == "query" && in.scheme.inject.Name == name {
 			return // the place of the credential
 		}
-		style := p.get("style").scalar()
-		if style == "deepObject" || style == "spaceDelimited" || style == "pipeDelimited" || p.get("content") != nil {
-			in.notes.Add("inputs of the query with a syntax of their own", in.where+" "+shown)
-			return
-		}
 		input := in.describe(name, p.get("schema"), p)
 		input.Required, input.In = p.get("required").isTrue(), spec.InQuery
-		switch explode := p.get("explode"); {
-		case input.Type == "object":
+		if why := in.style(&input, p.get("style").scalar(), p.get("explode")); why != "" || p.get("content") != nil {
 			in.notes.Add("inputs of the query with a syntax of their own", in.where+" "+shown)
 			return
-		case input.Type == "array" && explode != nil && !explode.isTrue():
-			input.Type, input.Values = "string", nil
-			input.Description = foreign.Clean("Separated by commas. "+input.Description, maxDescription)
 		}
 		in.add(input)
 	default:
 		in.notes.Add("parameters at a place that OpenAPI does not have", in.where+" "+shown)
-	}
-}
-
-// body reads the properties of a JSON body.
-func (in *inputs) body() {
-	body := in.resolve(in.found.op.get("requestBody"))
-	content := body.get("content")
-	if content.size() == 0 {
-		return
-	}
-	if m := in.method; m == "GET" || m == "HEAD" || m == "DELETE" {
-		in.notes.Add("bodies of requests that have none (GET, HEAD, DELETE)", in.where)
-		return
-	}
-	var schema *node
-	for i, media := range content.firstKeys(maxInputs) {
-		base, _, _ := strings.Cut(strings.ToLower(media), ";")
-		base = strings.TrimSpace(base)
-		if base == "application/json" || schema == nil && (strings.HasSuffix(base, "+json") || base == "*/*") {
-			schema = in.resolve(content.items[i]).get("schema")
-		}
-	}
-	if schema == nil {
-		in.notes.Add("inputs of bodies that are not JSON: such a request is sent with an HTTP client", in.where)
-		return
-	}
-	p := properties{inputs: in, required: map[string]bool{}, of: map[string]*node{}, seen: map[*node]bool{}}
-	p.collect(schema, 0)
-	if len(p.names) == 0 {
-		in.notes.Add("inputs of bodies that are not an object with properties", in.where)
-	}
-	for _, name := range p.names {
-		value := in.resolve(p.of[name])
-		switch {
-		case value.get("readOnly").isTrue():
-		case in.taken[name]:
-			in.notes.Add("inputs of a body that have the name of one in the query", in.where+" "+foreign.Clean(name, 60))
-		default:
-			input := in.describe(name, value, nil)
-			input.Required, input.Values, input.In = body.get("required").isTrue() && p.required[name], nil, spec.InBody
-			in.add(input)
-		}
 	}
 }
 

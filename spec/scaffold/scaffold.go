@@ -21,6 +21,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/schema"
 )
 
 // Connector is what the files of a new connector declare.
@@ -52,6 +53,8 @@ type Operation struct {
 	Idempotency string      `json:"idempotency,omitempty"`
 	Approval    string      `json:"approval,omitempty"`
 	Query       string      `json:"query,omitempty"`
+	Body        string      `json:"body,omitempty"`
+	ContentType string      `json:"content_type,omitempty"`
 	Credential  *Credential `json:"credential,omitempty"`
 	GraphQL     *GraphQL    `json:"graphql,omitempty"`
 	Inputs      []Input     `json:"inputs,omitempty"`
@@ -87,6 +90,10 @@ type Input struct {
 	Required    bool     `json:"required,omitempty"`
 	Description string   `json:"description,omitempty"`
 	Values      []string `json:"values,omitempty"`
+
+	Style   string         `json:"style,omitempty"` // as in OpenAPI
+	Explode *bool          `json:"explode,omitempty"`
+	Schema  *schema.Schema `json:"schema,omitempty"` // what nests in it
 
 	EscapedSlash bool `json:"escaped_slash,omitempty"` // of a variable of the path
 }
