@@ -84,11 +84,11 @@ func (p *Plane) SetGrants(g *Grants) {
 	}
 	old := p.grants.Load()
 	same := old != nil && g.allowsSame(old)
-	switch {
-	case old != nil && !same:
-		g.number = old.number + 1
-	case same:
+	if old != nil {
 		g.number = old.number
+		if !same || !maps.EqualFunc(g.Actions, old.Actions, sameAction) {
+			g.number++
+		}
 	}
 	if same {
 		g.inForce, g.retire = old.inForce, old.retire
@@ -115,6 +115,14 @@ func (g *Grants) allowsSame(old *Grants) bool {
 
 // Grants returns what the plane may do now.
 func (p *Plane) Grants() *Grants { return p.grants.Load() }
+
+// sameAction reports whether a client that calls an action by its name calls the same.
+func sameAction(a, b Action) bool {
+	if a.Linked == nil || b.Linked == nil {
+		return a.Linked == b.Linked
+	}
+	return a.Linked.Hash == b.Linked.Hash
+}
 
 // Generation counts, from 0, how often what a plane may do has changed. It stays where g allows what the grants before
 // it did.

@@ -94,6 +94,11 @@ func (e *Engine) run(ctx context.Context, b box) (code int, err error) {
 		}
 	}()
 	var made containers
+	defer func() {
+		for _, t := range made.trees {
+			t.end()
+		}
+	}()
 	defer func() { err = e.removeRun(ctx, made, err) }()
 	if code, err := e.makeContainers(ctx, b, files, seccomp, &made); err != nil {
 		return code, err
@@ -127,6 +132,7 @@ func (e *Engine) beginFiles(ctx context.Context, b box) func() (box, error) {
 type containers struct {
 	gateway *engine.Container // nil: there is none
 	command *engine.Container
+	trees   []*LiveTree // of the command
 }
 
 // makeContainers makes the containers of a run, starts the gateway, and fills
@@ -151,6 +157,10 @@ func (e *Engine) makeContainers(
 	made.command = &engine.Container{ID: cmp.Or(created.id, b.name("box"))}
 	if err != nil {
 		return 1, err
+	}
+	made.trees = created.trees
+	if b.Live != nil && len(made.trees) > 0 {
+		b.Live(made.trees)
 	}
 	started := make(chan error, 1)
 	go func() {

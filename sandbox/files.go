@@ -71,7 +71,9 @@ func (b box) makeTreesDir() string {
 	var size int64
 	for _, tree := range b.trees {
 		for _, f := range tree.Files {
-			size += int64(len(f.Data)) + 2*pageSize // with its directory
+			if !tree.OnDisk {
+				size += int64(len(f.Data)) + 2*pageSize // with its directory
+			}
 		}
 	}
 	dir := engine.MakeDirInMemory(size)
@@ -90,12 +92,28 @@ func mountTrees(b box) ([]engine.Mount, error) {
 	var mounts []engine.Mount
 	for i, tree := range b.trees {
 		dir := filepath.Join(cmp.Or(b.treesDir, b.mounts), "tree"+strconv.Itoa(i))
+		if tree.OnDisk {
+			dir = filepath.Join(b.mounts, "tree"+strconv.Itoa(i))
+		}
 		if err := writeTree(dir, tree.Files); err != nil {
 			return nil, fmt.Errorf("put %s beside the sandbox: %w", tree.Target, err)
 		}
 		mounts = append(mounts, engine.Mount{Source: dir, Target: tree.Target, ReadOnly: true})
 	}
 	return mounts, nil
+}
+
+// mountOnDisk is mountTrees with all of them in the directory of other files.
+func (b box) mountOnDisk() ([]engine.Mount, error) {
+	b.treesDir = ""
+	for i, tree := range b.trees {
+		if tree.OnDisk {
+			if err := os.RemoveAll(filepath.Join(b.mounts, "tree"+strconv.Itoa(i))); err != nil {
+				return nil, fmt.Errorf("put %s beside the sandbox: %w", tree.Target, err)
+			}
+		}
+	}
+	return mountTrees(b)
 }
 
 // writeTree writes files below a new directory, which the sandbox's user reads,

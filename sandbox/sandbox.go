@@ -190,6 +190,7 @@ type Uplink struct {
 	Env      []string // what the command needs to use the proxy
 	Defaults []string // variables that the command gets unless the image sets them
 	AppendTo []string // names of Env: ours is appended to the image's own value, after a space
+	Path     []string // directories that are searched for commands after all others
 	Files    []File   // put into the sandbox before its command starts
 	// Trust, when set, returns more of Files and of Env: those by which the image's programs
 	// trust the proxy. It is called while the gateway's container is made, and before
@@ -197,6 +198,9 @@ type Uplink struct {
 	Trust func(image *ImageFS) (files []File, env []string, err error)
 	// Trees, when set, returns directories of files for the sandbox to read, and not to change. It is called after Trust.
 	Trees func() []Tree
+	// Live, when set, is called before the command starts with what Trees returned, in its order: each may be changed
+	// until Run returns. It is not called for a sandbox that is not sealed.
+	Live func([]*LiveTree)
 	// Protect, when set, copies places of the project into dir, a new path. The
 	// copies lie over them in the sandbox, which cannot change them. Directories
 	// that are [Cover.Held] are not copied.
@@ -241,6 +245,8 @@ type Uplink struct {
 type Tree struct {
 	Target string // absolute
 	Files  []File // their paths are relative to Target
+	// OnDisk keeps it out of this host's shared memory, in which no program may be run where that is mounted so.
+	OnDisk bool
 }
 
 // Cover is a file or directory that lies over a place of the project.

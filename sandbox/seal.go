@@ -68,6 +68,7 @@ type createdBox struct {
 	user    string
 	ownHome bool          // its user is to own the home
 	home    []*tar.Header // to be put into it with its files, so that its user has a home
+	trees   []*LiveTree
 }
 
 // createBox makes the container of the command. It has the gateway's network, or
@@ -108,11 +109,11 @@ func (e *Engine) createBox(ctx context.Context, b box, gateway *engine.Container
 	id, err := e.Create(ctx, config)
 	if err != nil && b.treesDir != "" && strings.Contains(err.Error(), b.treesDir) {
 		// The engine does not see this host's memory: it may be in a container itself.
-		b.treesDir = ""
-		trees, treesErr := mountTrees(b)
+		trees, treesErr := b.mountOnDisk()
 		if treesErr != nil {
 			return createdBox{}, treesErr
 		}
+		b.mounted = trees
 		for i, m := range config.Mounts {
 			if at := slices.IndexFunc(trees, func(t engine.Mount) bool { return t.Target == m.Target }); at >= 0 {
 				config.Mounts[i] = trees[at]
@@ -121,6 +122,9 @@ func (e *Engine) createBox(ctx context.Context, b box, gateway *engine.Container
 		id, err = e.Create(ctx, config)
 	}
 	made := createdBox{id: id, user: config.User, ownHome: ownHome}
+	for i, m := range b.mounted {
+		made.trees = append(made.trees, newLiveTree(m.Source, b.trees[i].Files))
+	}
 	if err != nil {
 		return made, fmt.Errorf("make the sandbox: %w", err)
 	}
@@ -212,6 +216,11 @@ func (e *Engine) boxConfig(ctx context.Context, b box, seccomp string) (_ engine
 	env = append(unset(b.Defaults, theirs.Env), env...)
 	if b.TTY {
 		env = append(env, e.terminalVariables(ctx, img)...)
+	}
+	if len(b.Path) > 0 {
+		own := searchPath(append(slices.Clone(theirs.Env), env...))
+		env = slices.DeleteFunc(env, func(pair string) bool { return strings.HasPrefix(pair, "PATH=") })
+		env = append(env, "PATH="+strings.Join(append([]string{own}, b.Path...), ":"))
 	}
 	config.Env = env
 	return config, ownHome, nil

@@ -64,10 +64,19 @@ func (c Command) Starter(dir string) []byte {
 		hint.Word(path.Join(dir, c.Name)))
 }
 
+// Gone returns the script of a command that a sandbox had, and that is none of its session any more.
+func Gone(name string) []byte {
+	return fmt.Appendf(nil,
+		"#!/bin/sh\n# A command that this sandbox had. Written by aileron.\nprintf '%%s\\n' %s %s >&2\nexit 127\n",
+		hint.Word(name+": not found: this session has no such connector or action any more"),
+		hint.Word("hint: /etc/aileron/tools.txt lists what it has now"))
+}
+
 // Set is what the commands of a sandbox are made of.
 type Set struct {
 	Connectors []*spec.Connector
 	Actions    []Action
+	Unbound    []spec.FQN // connectors without the credential that their operations need
 	// Names are those of commands that are not called as their tool or action is,
 	// by the name of that: another program of the sandbox has it.
 	Names map[string]string

@@ -382,6 +382,20 @@ func TestAnAuthorsTextCannotLeaveItsLine(t *testing.T) {
 	}
 }
 
+// A shell that finds a command which the session no longer has says so as it does of one that is not there.
+func TestACommandThatIsGoneSaysSo(t *testing.T) {
+	s := newSession(t, example(t))
+	must.Do(t, os.WriteFile(filepath.Join(s.dir, "tracker"), shims.Gone("tracker"), 0o755))
+	for _, shell := range shells(t) {
+		got := s.run(shell, "", "tracker", "issues.get")
+		want := "tracker: not found: this session has no such connector or action any more\n" +
+			"hint: /etc/aileron/tools.txt lists what it has now\n"
+		if got != (result{err: want, code: 127}) {
+			t.Errorf("%s: %+v, want the error %q", shell, got, want)
+		}
+	}
+}
+
 func TestShellcheckFindsNothing(t *testing.T) {
 	if _, err := exec.LookPath("shellcheck"); err != nil {
 		t.Skip("there is no shellcheck: scripts/prepare --tests installs it")

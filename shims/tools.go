@@ -33,7 +33,7 @@ const (
 // a line of aileron.
 func (s Set) ToolsFile() []byte {
 	connectors := sorted(s.Connectors)
-	end := rules + hostsOf(connectors) + placeholdersOf(connectors)
+	end := rules + hostsOf(connectors) + placeholdersOf(connectors) + s.unboundTools(connectors)
 	if len(connectors) == 0 && len(s.Actions) == 0 {
 		return []byte(rules + "\nNo connector is installed: nothing is allowed.\n")
 	}
@@ -137,6 +137,7 @@ Any other request is refused with status 403, and JSON whose "message" says what
 person who started this session lets others pass. Sending it again does not help.
 SSH does not leave this sandbox: use https:// URLs with git. Those of git@HOST: and ssh:// become https://
 where the host's repositories are allowed.
+This file and the commands follow what the person allows while the sandbox runs: look again after a change.
 This session: curl -H "Authorization: Bearer $AILERON_TOKEN" "$AILERON_API_URL/session"
 `
 
@@ -173,6 +174,22 @@ func placeholdersOf(connectors []*spec.Connector) string {
 		return ""
 	}
 	return "Placeholders, worth nothing, which Aileron replaces: " + within(slices.Compact(list), maxHosts/4) + "\n"
+}
+
+// unboundTools names the commands whose requests are refused for want of a credential.
+func (s Set) unboundTools(connectors []*spec.Connector) string {
+	var list []string
+	for _, c := range connectors {
+		if slices.Contains(s.Unbound, c.FQN) {
+			for _, t := range c.Tools {
+				list = append(list, s.command(t.Name))
+			}
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "Refused at this moment, as the person has bound no credential or locked it: " + within(list, maxHosts/4) + "\n"
 }
 
 // within returns a list as one line of about so many bytes.

@@ -82,3 +82,18 @@ func TestPlaceholderValuesAreNotTold(t *testing.T) {
 		t.Errorf("want the variable's name and not its value:\n%s", got)
 	}
 }
+
+// What cannot be used at this moment, for want of a credential, is in a line of its own.
+func TestToolsFileNamesWhatHasNoCredential(t *testing.T) {
+	c := load(t, "tracker")
+	set := shims.Set{Connectors: []*spec.Connector{c}, Unbound: []spec.FQN{c.FQN},
+		Names: map[string]string{"tracker": "aileron-tracker"}}
+	const want = "\nRefused at this moment, as the person has bound no credential or locked it: aileron-tracker\n"
+	if got := string(set.ToolsFile()); !strings.HasSuffix(got, want) {
+		t.Errorf("the file is\n%s\nwant it to end with %q", got, want)
+	}
+	set.Unbound = nil
+	if got := string(set.ToolsFile()); strings.Contains(got, "Refused at this moment") {
+		t.Errorf("with its credential, the file is\n%s", got)
+	}
+}

@@ -198,7 +198,7 @@ next:
 var (
 	hostMounts = whole(`/ \S+ rw|/etc/(resolv\.conf|hosts|hostname) \S+ r[ow]|/run/\.containerenv \S+ r[ow]|` +
 		`/run/secrets \S+ r[ow]|/(run/podman-init|sbin/docker-init|usr/sbin/docker-init|dev/init) \S+ ro|` +
-		`/opt/aileron/manifests \S+ ro|(` + sandbox.Workspace + `|/\S+/seal-\S+) \S+ rw`)
+		`(/opt/aileron/manifests|/etc/aileron) \S+ ro|(` + sandbox.Workspace + `|/\S+/seal-\S+) \S+ rw`)
 	kernels    = whole(`\S+ (proc|sysfs|tmpfs|devpts|devtmpfs|mqueue|cgroup2?) r[ow]`)
 	ownProcess = whole(`\d+ (\S+ -- )?\./probe`)
 	mayBeFound = whole(`the canary in (` +

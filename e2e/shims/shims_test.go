@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/must"
@@ -63,6 +62,9 @@ func service() http.Handler {
 	mux.HandleFunc("GET /users/none", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = io.WriteString(w, `{"message":"Not Found"}`)
+	})
+	mux.HandleFunc("GET /later/{name}", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "later "+r.PathValue("name")+"\n")
 	})
 	mux.HandleFunc("GET /users/slow", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	mux.HandleFunc("POST /repos/a/b/issues", func(w http.ResponseWriter, r *http.Request) {
@@ -397,29 +399,6 @@ func TestConflictsRefuseTheLaunch(t *testing.T) {
 		if r.code != 1 || !strings.Contains(r.err, want) {
 			t.Errorf("two connectors: exit %d, no %q\n%s", r.code, want, r.err)
 		}
-	}
-}
-
-// The commands are those of the start: what is removed meanwhile is refused.
-func TestAConnectorThatIsRemovedMeanwhile(t *testing.T) {
-	t.Parallel()
-	p := newPerson(t, "podman")
-	image := busybox(t, "podman", contents{})
-	removed := make(chan result, 1)
-	go func() {
-		ready := filepath.Join(p.project, "ready")
-		harness.Poll(harness.Patience, 100*time.Millisecond, func() bool { _, err := os.Stat(ready); return err == nil })
-		cmd := exec.Command(binary, "connector", "remove", fqn)
-		cmd.Env = harness.Env(p.home, passphrase)
-		out, err := cmd.CombinedOutput()
-		removed <- result{out: string(out), err: fmt.Sprint(err)}
-	}()
-	r := p.box(image, `github user.get; echo; : >ready
-until github user.get >/dev/null 2>/tmp/err; [ $? = 1 ]; do sleep 0.2; done
-cat /tmp/err; github --help | head -1`)
-	if r.code != 0 || !strings.Contains(r.out, "octo-stand-in") ||
-		!strings.Contains(r.out, "no installed connector has this") || !strings.Contains(r.out, "Usage: github") {
-		t.Errorf("exit %d\n%s%s\n%+v", r.code, r.out, r.err, <-removed)
 	}
 }
 

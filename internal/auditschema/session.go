@@ -88,15 +88,16 @@ func started(agent, mode object) object {
 func changed() object {
 	fields := object{
 		"changes": list(oneOf("", "installed", "removed", "replaced", "bound", "unbound", "rebound",
-			"action_added", "action_removed"), "What happened."),
-		"rebound": list(text(""), "Bindings that got another secret."),
-		"added":   list(grant(), "What is granted now."), "removed": list(grant(), "What is granted no more."),
+			"action_added", "action_removed", "not_used"), "What happened."),
+		"not_used": list(text(""), "Installed connectors, as FQN@VERSION, that do not fit those in force."),
+		"rebound":  list(text(""), "Bindings that got another secret."),
+		"added":    list(grant(), "What is granted now."), "removed": list(grant(), "What is granted no more."),
 		"grants_total":    atLeast(0, "The number of all grants after the change."),
 		"grants_sha256":   matching(sum, "Their hash."),
 		"actions_added":   list(actionFile(), "The actions that can be run now."),
 		"actions_removed": list(actionFile(), "The actions that cannot be run any more."),
 	}
-	for _, name := range []string{"added", "removed", "rebound", "actions_added", "actions_removed"} {
+	for _, name := range []string{"added", "removed", "rebound", "actions_added", "actions_removed", "not_used"} {
 		fields[name+"_total"] = atLeast(1, "The number of all.")
 	}
 	return fields

@@ -26,9 +26,9 @@ type commandImage interface {
 }
 
 // setOf returns what the commands of a session's sandbox are made of.
-func setOf(s *session.Session) shims.Set {
-	set := shims.Set{Connectors: s.Connectors()}
-	for _, a := range s.Actions() {
+func setOf(s session.Surface) shims.Set {
+	set := shims.Set{Connectors: s.Connectors, Unbound: s.Unbound}
+	for _, a := range s.Actions {
 		set.Actions = append(set.Actions,
 			shims.Action{Name: a.Name, Version: a.Version, Description: a.Description, Inputs: a.Inputs})
 	}
@@ -37,6 +37,7 @@ func setOf(s *session.Session) shims.Set {
 
 // described is how a sandbox learns of its connectors and actions.
 type described struct {
+	surface   session.Surface
 	set       shims.Set
 	commands  []shims.Command
 	manifests sandbox.Tree
@@ -44,9 +45,9 @@ type described struct {
 
 // beginDescription begins to render what the connectors and actions of the session are in the sandbox, which thousands
 // of operations make take a while, and returns what waits for it. The engine is waited for meanwhile.
-func (b *sandboxed) beginDescription(set shims.Set) func() described {
+func (b *sandboxed) beginDescription(surface session.Surface, set shims.Set) func() described {
 	done := make(chan described, 1)
-	go func() { done <- described{set, set.Commands(), manifestsOf(b.session)} }()
+	go func() { done <- described{surface, set, set.Commands(), manifestsOf(surface)} }()
 	return sync.OnceValue(func() described { return <-done })
 }
 
@@ -60,7 +61,7 @@ const (
 
 // manifestsOf returns the files of a session's connectors and actions: of those bytes that were verified, and are in
 // force.
-func manifestsOf(s *session.Session) sandbox.Tree {
+func manifestsOf(s session.Surface) sandbox.Tree {
 	tree := sandbox.Tree{Target: manifestsDir}
 	for _, dir := range []string{"actions", "connectors"} {
 		tree.Files = append(tree.Files, sandbox.File{Path: dir, Mode: fs.ModeDir | 0o755})
@@ -68,7 +69,7 @@ func manifestsOf(s *session.Session) sandbox.Tree {
 	add := func(name string, data []byte) {
 		tree.Files = append(tree.Files, sandbox.File{Path: name, Mode: 0o644, Data: data})
 	}
-	for _, c := range s.Connectors() {
+	for _, c := range s.Connectors {
 		if c.Hash == "" { // made by this session, of --allow
 			continue
 		}
@@ -77,7 +78,7 @@ func manifestsOf(s *session.Session) sandbox.Tree {
 		add(path.Join(dir, spec.ManifestFile), manifest)
 		add(path.Join(dir, spec.SpecFile), specification)
 	}
-	for _, a := range s.Actions() {
+	for _, a := range s.Actions {
 		add(path.Join("actions", a.Name+".md"), a.Raw)
 	}
 	return tree
@@ -88,7 +89,7 @@ const otherPrefix = "aileron-"
 
 // otherNames returns the names of commands that the image has as programs of its own, which remain what they are: the
 // command of the connector has another name.
-func (b *sandboxed) otherNames(image commandImage, set shims.Set) (map[string]string, error) {
+func otherNames(image commandImage, set shims.Set, infof func(string, ...any)) (map[string]string, error) {
 	dirs, err := commandDirs(image)
 	if err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func (b *sandboxed) otherNames(image commandImage, set shims.Set) (map[string]st
 		}
 		if place != "" {
 			names[name] = otherPrefix + name
-			b.Infof("aileron: the image has a program %s: the connector's command is %s", place, names[name])
+			infof("aileron: the image has a program %s: the connector's command is %s", place, names[name])
 		}
 	}
 	return names, nil
@@ -160,7 +161,7 @@ func (b *sandboxed) descriptions(image commandImage) ([]trust.File, error) {
 	d := b.described()
 	set, commands := d.set, d.commands
 	var err error
-	if set.Names, err = b.otherNames(image, set); err != nil {
+	if set.Names, err = otherNames(image, set, b.Infof); err != nil {
 		return nil, err
 	}
 	if len(set.Names) > 0 {
@@ -171,13 +172,20 @@ func (b *sandboxed) descriptions(image commandImage) ([]trust.File, error) {
 		return nil, err
 	}
 	files = append(files, trust.File{Path: toolsFile, Data: set.ToolsFile()})
+	files = append(files, profileIn(image)...)
+	b.live = live{names: set.Names, known: map[string]bool{}, told: map[string]bool{}}
+	for _, name := range set.ToolNames() {
+		b.live.known[name] = true
+	}
 	b.tree = d.manifests
 	b.tree.Files = slices.Clip(b.tree.Files)
 	for _, c := range commands {
 		// The scripts are megabytes where much is installed: they are mounted, and not copied by the engine.
 		files = append(files, trust.File{Path: path.Join(shims.Dir, c.Name), Mode: 0o755, Data: c.Starter(scriptsDir)})
-		b.tree.Files = append(b.tree.Files, sandbox.File{Path: path.Join(scripts, c.Name), Mode: 0o644, Data: c.Script})
+		b.tree.Files = append(b.tree.Files, scriptFile(c.Name, c.Script))
+		b.live.starters = append(b.live.starters, c.Name)
 	}
+	b.live.had = slices.Clone(b.live.starters)
 	return files, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -128,6 +129,8 @@ type sandboxed struct {
 	// described waits for what its connectors and actions are in the sandbox.
 	described func() described
 	tree      sandbox.Tree // of their files; known when the image is
+	etc       sandbox.Tree // of what is in /etc/aileron; likewise
+	live      live
 
 	terminal  *sharedTerminal   // nil: the command has none
 	exhausted engine.Exhaustion // what the sandbox ran out of
@@ -154,11 +157,12 @@ func (b *sandboxed) prepare(ctx context.Context) (err error) {
 	if b.session, err = b.Open(ctx, b.Agent, b.prepared.Engine.Kind(), b.stop); err != nil {
 		return err
 	}
-	set := setOf(b.session)
+	surface := b.session.Surface()
+	set := setOf(surface)
 	if err := set.Conflict(b.Command[0]); err != nil {
 		return err
 	}
-	b.described = b.beginDescription(set)
+	b.described = b.beginDescription(surface, set)
 	if err := b.checkVariables(); err != nil {
 		return err
 	}
@@ -305,13 +309,17 @@ func (b *sandboxed) uplink(ctx context.Context, m mediation, sockets string) san
 		u.Protect = func(to string) ([]sandbox.Cover, error) { return b.host.cover(to, b.Protect, b.covered) }
 	}
 	if m.kind != unmediated {
-		u.Trees = func() []sandbox.Tree { return []sandbox.Tree{b.tree} }
+		var ofAileron []sandbox.File
+		ofAileron, u.Files = belowAileronDir(u.Files)
+		u.Trees, u.Live = b.trees, b.noteTrees
+		u.Path = []string{laterDir}
 		u.Trust = func(image *sandbox.ImageFS) (files []sandbox.File, env []string, err error) {
 			described, err := b.descriptions(image)
 			if err != nil {
 				return nil, nil, err
 			}
 			files, javaInPlace, err := trustFiles(image, b.prepared.Image, b.session.RootPEM(), described, b.Log)
+			b.etc.Files, files = inAileronDir(append(files, ofAileron...))
 			if !javaInPlace {
 				env = []string{trust.JavaVariable + "=" + m.clients().JavaOptions()}
 			}
@@ -319,6 +327,17 @@ func (b *sandboxed) uplink(ctx context.Context, m mediation, sockets string) san
 		}
 	}
 	return u
+}
+
+// trees returns the directories that the sandbox reads, and that follow the grants.
+func (b *sandboxed) trees() []sandbox.Tree {
+	if len(b.etc.Files) == 0 {
+		return []sandbox.Tree{b.tree}
+	}
+	b.etc.Target, b.etc.OnDisk = aileronDir, true
+	isTools := func(f sandbox.File) bool { return f.Path == path.Base(toolsFile) }
+	b.live.etcFiles = slices.DeleteFunc(slices.Clone(b.etc.Files), isTools)
+	return []sandbox.Tree{b.tree, b.etc}
 }
 
 // noteBegan notes that the command has begun.

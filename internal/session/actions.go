@@ -18,9 +18,14 @@ import (
 func (s *Session) Actions() []*action.Action {
 	s.loader.mu.Lock()
 	defer s.loader.mu.Unlock()
+	return s.loader.usableActions()
+}
+
+// usableActions is [Session.Actions]. l.mu must be held.
+func (l *loader) usableActions() []*action.Action {
 	var usable []*action.Action
-	for _, name := range slices.Sorted(maps.Keys(s.loader.actions)) {
-		if a := s.loader.actions[name]; a.Linked != nil {
+	for _, name := range slices.Sorted(maps.Keys(l.actions)) {
+		if a := l.actions[name]; a.Linked != nil {
 			usable = append(usable, a.Linked.Action)
 		}
 	}

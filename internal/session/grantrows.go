@@ -190,17 +190,25 @@ func (l *loader) recordChange(ctx context.Context) error {
 	}
 	change := compareGranted(l.recordedGrants, l.granted)
 	change.compareActions(l.recordedActions, l.grantedActions)
+	if !slices.Equal(l.misfits, l.recordedMisfits) && len(l.misfits) > 0 {
+		change.note("not_used")
+	}
 	if len(change.words) == 0 {
+		l.recordedMisfits = l.misfits
 		return nil
 	}
-	row := l.s.row(audit.EventSessionGrantsChanged, change.fields(l.granted))
+	fields := change.fields(l.granted)
+	if len(l.misfits) > 0 {
+		fields["not_used"], fields["not_used_total"] = l.misfits[:min(len(l.misfits), maxGranted)], len(l.misfits)
+	}
+	row := l.s.row(audit.EventSessionGrantsChanged, fields)
 	row.Reason = l.unclear
 	one := change.about(l.granted)
 	row.ConnectorFQN, row.ConnectorVersion, row.Binding = string(one.Connector), one.Version, one.Binding
 	if err := l.s.audit.AppendSoon(ctx, row); err != nil {
 		return fmt.Errorf("record session.grants_changed: %w", err)
 	}
-	l.recordedGrants, l.recordedActions = l.granted, l.grantedActions
+	l.recordedGrants, l.recordedActions, l.recordedMisfits = l.granted, l.grantedActions, l.misfits
 	return nil
 }
 

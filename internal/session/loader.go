@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -33,6 +34,7 @@ type loader struct {
 	s *Session
 
 	redacts atomic.Pointer[scrub.Set] // of the last load's secrets
+	changed chan struct{}             // has one when the plane's grants were replaced: see [Session.Follow]
 
 	mu          sync.Mutex // guards all below
 	fingerprint string     // of store and vault at the last load; "": load again
@@ -52,9 +54,11 @@ type loader struct {
 	granted        []granted // by the last load
 	recordedGrants []granted // that the audit log has
 	began          bool      // session.started is recorded
+	misfits        []string  // connectors that are installed and do not fit those in force, as FQN@VERSION
 	unclear        string    // why the load under way grants less than is installed and bound; "" otherwise
 
 	grantedActions, recordedActions []grantedAction // as granted and recordedGrants
+	recordedMisfits                 []string
 
 	warned  map[string]bool // what the last load failed for
 	warning map[string]bool // what the load under way failed for
@@ -137,7 +141,7 @@ func (l *loader) reloadLocked(ctx context.Context) {
 	if l.s.vault.LockedForAll() {
 		l.s.vault.Lock()
 	}
-	grants, err := l.certainGrants(connectors)
+	grants, err := l.certainGrants(connectors, all)
 	if err != nil || l.waitsForRead() {
 		return
 	}
@@ -154,9 +158,68 @@ func (l *loader) reloadLocked(ctx context.Context) {
 }
 
 // certainGrants returns what connectors grant without what is undecided: no
-// credential if the bindings are not clear, nothing at all if the connectors do
-// not fit together.
-func (l *loader) certainGrants(connectors []*spec.Connector) (*proxy.Grants, error) {
+// credential if the bindings are not clear, and of connectors that do not fit
+// together those that were in force before, and are among all that are installed.
+func (l *loader) certainGrants(connectors, all []*spec.Connector) (*proxy.Grants, error) {
+	before := l.connectors
+	grants, err := l.clearGrants(connectors)
+	if err == nil {
+		l.misfits = nil
+		return grants, nil
+	}
+	fit := l.fitting(connectors, before, all)
+	grants, again := l.clearGrants(fit)
+	l.unclear = "connectors_conflict"
+	if again != nil {
+		l.warnOnce("the grants changed and cannot be used; everything is refused until they can", err)
+		l.withholdActions(proxy.ReasonActionUnusable, err)
+		return l.grants(nil, nil)
+	}
+	l.tellMisfits(connectors, fit, err)
+	return grants, nil
+}
+
+// fitting returns those connectors of before that are still installed, or could not be read, and each of the others
+// that fits them, with the hosts of --allow.
+func (l *loader) fitting(connectors, before, all []*spec.Connector) []*spec.Connector {
+	fit := slices.DeleteFunc(slices.Clone(before), func(c *spec.Connector) bool {
+		_, unread := l.unread.connectors[c.FQN]
+		return !unread && !slices.ContainsFunc(all, func(o *spec.Connector) bool { return o.Hash == c.Hash })
+	})
+	for _, c := range connectors {
+		if c.Hash != "" && slices.ContainsFunc(fit, func(o *spec.Connector) bool { return o.Hash == c.Hash }) {
+			continue
+		}
+		with := slices.DeleteFunc(slices.Clone(fit), func(o *spec.Connector) bool { return o.FQN == c.FQN })
+		with = append(with, c)
+		if _, err := spec.NewIndex(with); err == nil {
+			fit = with
+		}
+	}
+	if allowed, err := l.withAllowed(fit, false); err == nil {
+		fit = allowed
+	}
+	return fit
+}
+
+// tellMisfits notifies the owner, once, of connectors that are installed and not used: they do not fit those that are.
+func (l *loader) tellMisfits(connectors, used []*spec.Connector, err error) {
+	var misfits []string
+	for _, c := range connectors {
+		if !slices.Contains(used, c) && c.Hash != "" {
+			misfits = append(misfits, string(c.FQN)+"@"+c.Version)
+		}
+	}
+	if !slices.Equal(misfits, l.misfits) {
+		l.s.TellOwner("the session %s goes on without %s, which does not fit what it has: %v", l.s.id,
+			strings.Join(misfits[:min(len(misfits), maxNoted)], ", "), err)
+	}
+	l.misfits = misfits
+}
+
+// clearGrants returns what connectors grant, without credentials if the bindings are not clear. The error is that of
+// connectors that do not fit together.
+func (l *loader) clearGrants(connectors []*spec.Connector) (*proxy.Grants, error) {
 	chosen, err := l.choose(connectors)
 	if err != nil {
 		chosen = nil
@@ -165,14 +228,7 @@ func (l *loader) certainGrants(connectors []*spec.Connector) (*proxy.Grants, err
 			l.warnOnce("the bindings changed and are not clear any more; nothing is injected until they are", err)
 		}
 	}
-	grants, err := l.grants(connectors, chosen)
-	if err != nil {
-		l.unclear = "connectors_conflict"
-		l.warnOnce("the grants changed and cannot be used; everything is refused until they can", err)
-		l.withholdActions(proxy.ReasonActionUnusable, err)
-		return l.grants(nil, nil)
-	}
-	return grants, nil
+	return l.grants(connectors, chosen)
 }
 
 // installed returns the connectors of the last load. A reload replaces the list

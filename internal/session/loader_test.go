@@ -371,7 +371,7 @@ func TestASessionKeepsItsIdentity(t *testing.T) {
 	bound := func() string {
 		t.Helper()
 		s.loader.reload(t.Context())
-		return must.Get(s.loader.certainGrants(s.Connectors()))(t).Bound[githubFQN].Binding
+		return must.Get(s.loader.certainGrants(s.Connectors(), s.Connectors()))(t).Bound[githubFQN].Binding
 	}
 	must.Do(t, o.Vault.Unlock([]byte(testPassphrase)))
 	bind(t, o, "home")

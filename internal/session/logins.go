@@ -86,6 +86,10 @@ func (l *loader) setGrants(g *proxy.Grants) {
 	for _, use := range l.renewed {
 		use()
 	}
+	select {
+	case l.changed <- struct{}{}:
+	default: // one that is yet to be noticed stands for this one too
+	}
 }
 
 // endLogins waits for renewals under way, whose rows precede session.ended, and closes the connections to authorization

@@ -94,7 +94,7 @@ func (s *Session) openStore(context.Context) (err error) {
 // makePlane loads the first grants, which unlocks the vault if a credential is
 // bound, and makes the plane and its CA.
 func (s *Session) makePlane(ctx context.Context) error {
-	s.loader = &loader{s: s}
+	s.loader = &loader{s: s, changed: make(chan struct{}, 1)}
 	s.opts.Reading.Wait() // it sets the percentage too
 	// Most of what a load allocates stays: to look for garbage meanwhile costs more than what is found.
 	percent := debug.SetGCPercent(400)
