@@ -32,6 +32,8 @@ type Denial struct {
 	Effect  string // what is known of the request's effect; "": it was not sent, or changes nothing
 	Came    int    // the status of the upstream's response; 0: there was none
 
+	GraphQL bool // the client reads responses of GraphQL
+
 	advice *advice // in place of the reason's, whose causes differ; nil: the reason's
 
 	status int  // where RFC 9110 has a closer one than the reason's own; 0: it has none
@@ -118,11 +120,28 @@ func (d *Denial) JSON() []byte {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(map[string]any{"error": map[string]any{
+	body := map[string]any{"error": map[string]any{
 		"class": m.class, "message": d.Text(), "connector": d.Connector, "requested": d.Requested, "granted": granted,
 		"audit_id": d.AuditID, "retriable": m.retriable, "details": details,
-	}})
+	}}
+	if d.GraphQL {
+		body["errors"] = []any{d.graphQLError()}
+	}
+	_ = enc.Encode(body)
 	return out.Bytes()
+}
+
+// graphQLError returns the denial as an error of GraphQL (October 2021, section 7.1.2), which is all that gh, Linear's
+// SDK and others print. code is where Apollo's clients look for a cause, and type where Linear's does.
+func (d *Denial) graphQLError() map[string]any {
+	extensions := map[string]any{"code": d.Reason}
+	switch d.Status() {
+	case http.StatusForbidden:
+		extensions["type"] = "forbidden"
+	case http.StatusTooManyRequests:
+		extensions["type"] = "ratelimited"
+	}
+	return map[string]any{"message": d.Text(), "extensions": extensions}
 }
 
 // Response returns the denial as a response to req, which may be nil.

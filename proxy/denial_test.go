@@ -1,8 +1,11 @@
 package proxy
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
 )
 
 func TestTheReasonPhraseOfADenialIsOneShortPrintableLine(t *testing.T) {
@@ -19,5 +22,29 @@ func TestTheReasonPhraseOfADenialIsOneShortPrintableLine(t *testing.T) {
 	long := ReasonHost.Deny("%s", strings.Repeat("long ", 100)).phrase()
 	if len(long) != maxPhrase || !strings.HasSuffix(long, ")") {
 		t.Errorf("%d bytes: %q", len(long), long)
+	}
+}
+
+// Clients of GraphQL print the message of its errors, and look for the cause in their extensions.
+func TestADenialOfGraphQLIsAnErrorOfGraphQL(t *testing.T) {
+	for reason, want := range map[Reason]string{ReasonContent: "forbidden", ReasonBudget: "ratelimited",
+		ReasonMalformed: ""} {
+		d := reason.Deny("why")
+		if strings.Contains(string(d.JSON()), `"errors"`) {
+			t.Errorf("%s: %s has errors", reason, d.JSON())
+		}
+		d.GraphQL = true
+		var body struct {
+			Error  struct{ Message string }
+			Errors []struct {
+				Message    string
+				Extensions struct{ Code, Type string }
+			}
+		}
+		must.Do(t, json.Unmarshal(d.JSON(), &body))
+		if len(body.Errors) != 1 || body.Errors[0].Message != d.Text() || body.Error.Message != d.Text() ||
+			body.Errors[0].Extensions.Code != string(reason) || body.Errors[0].Extensions.Type != want {
+			t.Errorf("%s: %s", reason, d.JSON())
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,10 +57,20 @@ func (x *Exchange) Reject(d *Denial) *Denial {
 	default:
 		d.AuditID = x.row.ID
 	}
+	d.GraphQL = x.isGraphQL()
 	x.captureDenial(d)
 	x.leave() // a denial that is delayed is under way no more
 	d.ends = !x.delay()
 	return d
+}
+
+// isGraphQL reports whether the client of the exchange reads responses of GraphQL: by its operation, or by the usual
+// path of an endpoint, where no operation is for it.
+func (x *Exchange) isGraphQL() bool {
+	if op := x.match.Operation; op != nil {
+		return op.GraphQL != nil
+	}
+	return path.Base(x.row.Path) == "graphql"
 }
 
 // flusher is a Recorder that can wait until the rows of AppendSoon are committed.

@@ -27,6 +27,19 @@ func TestTheManualSaysWhichCommandsOfGhWork(t *testing.T) {
 	o := services.Start(t, "", "", stub.Script{})
 	alone, both := ghUser(t, o, "github"), ghUser(t, o, "github", "github-graphql")
 	t.Run("each", func(t *testing.T) { runCommandsOfGh(t, alone, both) })
+	for command, why := range map[string]string{
+		"gh repo view acme/tool": "HTTP 403: aileron: POST /graphql is not allowed on api.github.com:443",
+		"gh pr list":             "HTTP 403: aileron: POST /graphql is not allowed on api.github.com:443",
+	} {
+		if out, err := alone.bash(t, alone.repo, command); err == nil || !strings.Contains(out, why) {
+			t.Errorf("%s: %v, want %s\n%s", command, err, why, out)
+		}
+	}
+	const deleting = `gh api graphql -f query='mutation{deleteRepository(input:{repositoryId:"x"}){clientMutationId}}'`
+	const why = `aileron: the mutation "deleteRepository" of GraphQL is not allowed`
+	if out, err := both.bash(t, both.repo, deleting+" 2>&1 >/dev/null"); err == nil || !strings.Contains(out, why) {
+		t.Errorf("%s: %v, want %s\n%s", deleting, err, why, out)
+	}
 	both.judgeGraphQL(t, "graphql query repository", "graphql query __type", "graphql.write mutation createPullRequest",
 		"graphql.merge mutation mergePullRequest", "graphql.merge mutation enablePullRequestAutoMerge",
 		"graphql mutation deleteRepository content_not_allowed")
@@ -125,7 +138,7 @@ func (u user) works(t *testing.T, command string) {
 func (u user) denied(t *testing.T, command string) {
 	t.Helper()
 	out, err := u.bash(t, u.repo, command)
-	if err == nil || !regexp.MustCompile(`HTTP 403|403 Forbidden|cannot be rerun`).MatchString(out) {
+	if err == nil || !regexp.MustCompile(`HTTP 403|403 Forbidden|cannot be rerun|gh: aileron: `).MatchString(out) {
 		t.Errorf("%v, want a denial\n%s", err, out)
 	}
 }
