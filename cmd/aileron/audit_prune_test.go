@@ -37,6 +37,10 @@ func TestOldEventsArePruned(t *testing.T) {
 	must.Do(t, os.WriteFile(old, []byte(c.ok("audit", "export", "--until", "90d")), 0o600))
 	kept := filepath.Join(t.TempDir(), "kept")
 	must.Do(t, os.WriteFile(kept, []byte(c.ok("audit", "head")), 0o600))
+	notes := filepath.Join(c.Flag, "learn", oldSession+".jsonl")
+	must.Do(t, os.MkdirAll(filepath.Dir(notes), 0o700))
+	must.Do(t, os.WriteFile(notes, nil, 0o600))
+	must.Do(t, os.Chtimes(notes, time.Time{}, time.Now().AddDate(0, 0, -100)))
 	for _, w := range []struct {
 		args []string
 		code int
@@ -49,7 +53,7 @@ func TestOldEventsArePruned(t *testing.T) {
 		{[]string{"--before", "90d"}, 2, "pass --yes to remove 6 events"},
 		{[]string{"--before", "400d", "--yes"}, 0, "nothing to prune: the first event, row 1 of "},
 		{[]string{"--before", "90d", "--dry-run"}, 0, "would prune  6 events (rows 1 to 6, "},
-		{[]string{"--before", "90d", "--yes", "--head", kept}, 0, "pruned  6 events (rows 1 to 6, "},
+		{[]string{"--before", "90d", "--yes", "--head", kept}, 0, "  the notes of 1 learning session are removed"},
 		{[]string{"--before", "90d", "--yes"}, 0, "nothing to prune: the first event, row 7 of "},
 	} {
 		out, errs, code := c.run(append([]string{"audit", "prune"}, w.args...)...)

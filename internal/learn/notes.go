@@ -36,8 +36,10 @@ const (
 	maxName      = 64 // bytes
 )
 
+const notesSuffix = ".jsonl"
+
 // NotesPath returns the file of a session's notes in a home.
-func NotesPath(home, session string) string { return filepath.Join(home, "learn", session+".jsonl") }
+func NotesPath(home, session string) string { return filepath.Join(home, "learn", session+notesSuffix) }
 
 // Notes writes the file of a session. A nil *Notes notes nothing. Its methods are safe for concurrent use.
 type Notes struct {

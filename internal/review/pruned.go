@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // Pruned is what audit prune prints.
@@ -12,7 +13,8 @@ type Pruned struct {
 	audit.PrunePlan
 	audit.Shrunk
 	Pruned bool   `json:"pruned"`
-	ID     string `json:"id,omitempty"` // of the row that stands for what was removed
+	ID     string `json:"id,omitempty"`             // of the row that stands for what was removed
+	Notes  int    `json:"learning_notes,omitempty"` // of so many learning sessions, which were removed with them
 }
 
 // PrunePlanText returns what is to be removed.
@@ -35,6 +37,9 @@ func (d Pruned) Text() string {
 		text = "would prune  " + PrunePlanText(&d.PrunePlan)
 	case d.After > 0:
 		text += fmt.Sprintf("  audit.db has %s, and had %s", ByteCount(d.After), ByteCount(d.Before))
+	}
+	if d.Notes > 0 {
+		text += "  the notes of " + hint.Plural(d.Notes, "learning session") + " are removed"
 	}
 	if d.Session != "" {
 		text += fmt.Sprintf("  the rest stays, because session %s had not ended then", d.Session)

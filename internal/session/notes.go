@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"os"
+	"time"
 
 	"github.com/ALRubinger/aileron/internal/learn"
 	"github.com/ALRubinger/aileron/spec"
@@ -13,12 +14,21 @@ func (s *Session) openNotes(context.Context) (err error) {
 	if !s.opts.Learn {
 		return nil
 	}
+	if _, err := PruneNotes(s.opts.Home, time.Now().Add(-learn.KeptAge)); err != nil {
+		s.opts.Infof("aileron: warning: %v", err)
+	}
 	if s.notes, err = learn.CreateNotes(learn.NotesPath(s.opts.Home, s.id)); err != nil {
 		return err
 	}
 	s.opts.Infof("aileron: LEARNING: requests to every public host that no connector names pass, without credentials; "+
 		"paths are in the audit log, names in queries and types of bodies in %s", s.notesPath())
 	return nil
+}
+
+// PruneNotes removes the notes of learning sessions that have ended, those from before a time and what is too much of
+// the rest. removed is of how many sessions.
+func PruneNotes(home string, before time.Time) (removed int, err error) {
+	return learn.PruneNotes(home, before, func(id string) bool { return HasDir(home, id) })
 }
 
 func (s *Session) notesPath() string { return learn.NotesPath(s.opts.Home, s.id) }

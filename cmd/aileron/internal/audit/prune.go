@@ -34,7 +34,8 @@ func newAuditPruneCommand(a *cli.App) *cobra.Command {
 			"is newer, or of a session that had not ended then. They are verified first; events that do not\n" +
 			"verify are not removed. The event audit.pruned stands for them: it has their numbers,\n" +
 			"their times and the hash of the last one, and is signed, so that audit verify still\n" +
-			"verifies what is left. This cannot be undone: aileron audit export keeps a copy.\n\n" +
+			"verifies what is left. This cannot be undone: aileron audit export keeps a copy. The notes\n" +
+			"of learning sessions from before that time go with them.\n\n" +
 			"Sessions may run meanwhile.",
 		Example: "  aileron audit export --until 90d > audit-old.jsonl\n  aileron audit prune --before 90d",
 		Args:    cli.UsageArgs(cobra.NoArgs),
@@ -81,6 +82,9 @@ func (o *auditPruneOptions) run(ctx context.Context, a *cli.App) error {
 		}
 		if err := prune(ctx, a, home, plan, &done); err != nil {
 			return err
+		}
+		if done.Notes, err = session.PruneNotes(home, before); err != nil {
+			a.Infof("aileron: warning: %v", err)
 		}
 	}
 	if a.JSON {

@@ -1,0 +1,73 @@
+package learn
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bounds of the notes of sessions that have ended, in a home.
+const (
+	KeptAge     = 90 * 24 * time.Hour // from which on a new learning session removes them
+	maxKept     = 200                 // sessions
+	maxKeptSize = 64 << 20
+)
+
+// PruneNotes removes the notes of sessions that were last written before a time, and then the oldest ones until the
+// bounds hold. It leaves those of which running is true, and what else is in the directory. removed is how many it has
+// removed.
+func PruneNotes(home string, before time.Time, running func(session string) bool) (removed int, err error) {
+	root, err := os.OpenRoot(filepath.Dir(NotesPath(home, "")))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("prune the notes of learning sessions: %w", err)
+	}
+	defer root.Close()
+	kept, size, err := endedNotes(root, running)
+	if err != nil {
+		return 0, fmt.Errorf("prune the notes of learning sessions: %w", err)
+	}
+	var failed error
+	for i, info := range kept {
+		if !info.ModTime().Before(before) && len(kept)-i <= maxKept && size <= maxKeptSize {
+			break
+		}
+		size -= info.Size()
+		if err := root.Remove(info.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		removed++
+	}
+	return removed, failed
+}
+
+// endedNotes returns the files of sessions that have ended, the oldest first, and their size.
+func endedNotes(root *os.Root, running func(session string) bool) (files []fs.FileInfo, size int64, err error) {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, e := range entries {
+		id, isNotes := strings.CutSuffix(e.Name(), notesSuffix)
+		if !isNotes || !isULID(id) || !e.Type().IsRegular() || running(id) {
+			continue
+		}
+		if info, err := e.Info(); err == nil { // else it is gone
+			files = append(files, info)
+			size += info.Size()
+		}
+	}
+	slices.SortFunc(files, func(a, b fs.FileInfo) int {
+		return cmp.Or(a.ModTime().Compare(b.ModTime()), cmp.Compare(a.Name(), b.Name()))
+	})
+	return files, size, nil
+}
