@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,16 +14,22 @@ import (
 
 // operationList is what the tests ask of the response to GET /v1/operations.
 type operationList struct {
-	Generation, Total, Callable int
-	Operations                  []struct {
+	Generation, Total, Callable, Next int
+	Operations                        []struct {
 		ConnectorFQN string `json:"connector_fqn"`
 		Tool         string
 		Operation    string
+		Group        string
 		Callable     bool
 		Inputs       []struct {
 			Name     string
 			Required bool
 		}
+	}
+	Groups []struct {
+		ConnectorFQN string `json:"connector_fqn"`
+		Tool, Group  string
+		Operations   int
 	}
 }
 
@@ -54,15 +61,23 @@ func TestOperationsAreFoundByTheirWords(t *testing.T) {
 	for query, want := range map[string][]string{
 		"?q=MAKE": {"make"}, "?q=calls+drop": {"drop"}, "?q=title": {"make"}, "?q=nothing": nil, "?q=make+nothing": nil,
 		"?q=mine&limit=0": nil, "?limit=1": all.names()[:1],
+		"?group=MAKE": {"make"}, "?group=none": nil, "?group=get&q=drop": nil, "?tool=calls&q=make": {"make"}, "?tool=x": nil,
+		"?limit=2&offset=1": all.names()[1:3], "?offset=99": nil,
 	} {
 		if got, status := w.list(query); !slices.Equal(got.names(), want) || status != http.StatusOK {
 			t.Errorf("%s: %d %q, want %q", query, status, got.names(), want)
 		}
 	}
-	for _, query := range []string{"?limit=1001", "?limit=-1", "?limit=x", "?q=%zz", "?q=" + strings.Repeat("a+", 17)} {
+	for _, query := range []string{"?limit=1001", "?limit=-1", "?limit=x", "?q=%zz",
+		"?offset=-1", "?offset=x", "?q=" + strings.Repeat("a+", 17)} {
 		if _, status := w.list(query); status != http.StatusBadRequest {
 			t.Errorf("%s: %d", query, status)
 		}
+	}
+	first, _ := w.list("?limit=2&groups=true")
+	if first.Next != 2 || len(first.Groups) != 5 || first.Groups[1].Group != "get" || first.Groups[1].Operations != 1 ||
+		all.Next != 0 || len(all.Groups) != 0 || all.Operations[0].Group != "get" {
+		t.Errorf("the first page: %+v", first)
 	}
 	op := all.Operations[1]
 	full := op.ConnectorFQN + " " + op.Tool + "." + op.Operation
@@ -109,5 +124,69 @@ func TestTheSurfaceOfACallIsRecorded(t *testing.T) {
 		if got := w.last().Fields["surface"]; got != want || res.StatusCode != http.StatusOK {
 			t.Errorf("%q: %d, the row has %v, want %v", said, res.StatusCode, got, want)
 		}
+	}
+}
+
+// A command has not all of its help: the session has the rest, in the form that a shell can read.
+func TestTheSessionHasTheHelpOfCommands(t *testing.T) {
+	w := newCalls(t, func(*Config) {}, hello)
+	const path = "/v1/connector-operations/help"
+	ask := func(fqn, tool, command, words string) string {
+		return `{"connector_fqn":"` + fqn + `","tool":"` + tool + `","command":"` + command + `","words":[` + words + `]}`
+	}
+	const fqn = "github://acme/calls"
+	for words, want := range map[string]string{
+		`"make"`: "Usage: aileron-calls make [--args", `"things"`: "4 operations of aileron-calls for: things\n",
+		`"nothing","at all"`: "No operation of aileron-calls has all of: nothing at all\n",
+		`""`:                 "Operations of github://acme/calls 1.0.0:\n",
+	} {
+		status, got := w.callAt(path, ask(fqn, "calls", "aileron-calls", words))
+		if status != http.StatusOK || !strings.Contains(got, want) {
+			t.Errorf("%s: %d %s", words, status, got)
+		}
+		req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+w.addr+path,
+			strings.NewReader(ask(fqn, "calls", "aileron-calls", words))))(t)
+		req.Header = http.Header{"Authorization": {"Bearer " + testToken}, "Accept": {formShim}}
+		res := must.Get(http.DefaultTransport.RoundTrip(req))(t)
+		text := must.Get(io.ReadAll(res.Body))(t)
+		must.Do(t, res.Body.Close())
+		if string(text) != "0 200 - response\n"+got {
+			t.Errorf("%s: a command receives %s", words, text)
+		}
+	}
+	for _, c := range []struct{ body, reason, message string }{
+		{ask("github://acme/none", "calls", "calls", ""), "operation_not_matched", "no installed connector has this"},
+		{ask(fqn, "none", "calls", ""), "operation_not_matched", "github://acme/calls 1.0.0 has no such operation"},
+		{ask(fqn, "calls", "c\\u001b[2J", ""), "arguments_invalid", "command"},
+		{ask(fqn, "calls", "calls", `"`+strings.Repeat("x", 101)+`"`), "arguments_invalid", "a word has more than 100 bytes"},
+		{ask(fqn, "calls", "calls", `7`), "arguments_invalid", "it is not an object with"},
+		{`{"more":1}`, "arguments_invalid", "it is not an object with"},
+	} {
+		status, got := w.callAt(path, c.body)
+		if status < 400 || !strings.Contains(got, c.message) || w.last().Reason != c.reason {
+			t.Errorf("%s: %d %s, and the row has %q", c.body, status, got, w.last().Reason)
+		}
+	}
+}
+
+// A refusal of an operation that there is not names the connector, and what of it resembles what was asked for.
+func TestAnUnknownOperationNamesItsConnector(t *testing.T) {
+	w := newCalls(t, func(*Config) {}, hello)
+	for operation, granted := range map[string]string{
+		"things.make": `["operation:github://acme/calls calls make"]`,
+		"nothing":     `["operation:github://acme/calls calls get","operation:github://acme/calls calls mine",`,
+	} {
+		_, got := w.call(invocation(operation, "{}"))
+		for _, want := range []string{`"connector":"github://acme/calls@1.0.0"`, `"granted":` + granted,
+			`"requested":"operation:github://acme/calls calls ` + operation + `"`,
+			"github://acme/calls 1.0.0 has no such operation: GET /v1/operations?q=WORD finds one"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: there is no %s in %s", operation, want, got)
+			}
+		}
+	}
+	_, got := w.call(strings.Replace(invocation("get", "{}"), "acme/calls", "acme/none", 1))
+	if !strings.Contains(got, `"connector":""`) || !strings.Contains(got, "no installed connector has this operation") {
+		t.Errorf("an unknown connector: %s", got)
 	}
 }

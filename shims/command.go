@@ -21,8 +21,10 @@
 // [Set.ToolsFile] returns /etc/aileron/tools.txt, and [Notes] what an agent reads
 // before its first prompt.
 //
+// [Lookup] is the help that a command asks the session for: searches, groups, and the operations of a tool with many.
+//
 // This file makes the scripts, around run.sh, which they share; help.go is what they
-// print, and tools.go the texts for agents.
+// print, lookup.go what the session prints for them, and tools.go the texts for agents.
 package shims
 
 import (
@@ -109,7 +111,11 @@ func (s Set) Commands() []Command {
 // toolScript returns the command of a tool.
 func toolScript(name string, c *spec.Connector, t spec.Tool) []byte {
 	var b bytes.Buffer
-	b.Grow(len(runScript) + 800*(len(t.Operations)+1))
+	listed := t.Operations // whose help is in the script
+	if len(listed) > few {
+		listed = nil
+	}
+	b.Grow(len(runScript) + 800*(len(listed)+1) + 40*len(t.Operations))
 	fmt.Fprintf(&b, "#!/bin/sh\n# The operations of %s %s, as a command. Written by aileron.\n", c.FQN, plain(c.Version))
 	fmt.Fprintf(&b, "name=%s endpoint=connector-operations/run operations=1\n", hint.Word(name))
 	b.WriteString("is_operation() {\n\tcase $1 in\n")
@@ -119,11 +125,19 @@ func toolScript(name string, c *spec.Connector, t spec.Tool) []byte {
 	b.WriteString("\t*) return 1 ;;\n\tesac\n}\n")
 	body := fmt.Sprintf(`{"connector_fqn":%s,"tool":%s,"operation":"`, quoted(string(c.FQN)), quoted(t.Name))
 	fmt.Fprintf(&b, "begin() { printf '%%s%%s%%s' %s \"$1\" '\",\"args\":'; }\n", hint.Word(body))
+	ask := fmt.Sprintf(`{"connector_fqn":%s,"tool":%s,"command":%s,"words":[`, quoted(string(c.FQN)), quoted(t.Name),
+		quoted(name))
+	fmt.Fprintf(&b, "ask() { printf '%%s%%s]}' %s \"$1\"; }\n", hint.Word(ask))
+	if len(listed) > 0 {
+		b.WriteString("listed=1\n")
+	} else {
+		b.WriteString("listed=''\n")
+	}
 	b.WriteString(runScript)
 	b.WriteString("\ncase $operation in\n'')\n")
 	writeHelp(&b, func() { toolHelp(&b, name, c, t) })
 	var room []spec.Input
-	for _, op := range t.Operations {
+	for _, op := range listed {
 		put(&b, "\t;;\n", hint.Word(op.Name), ")\n")
 		writeHelp(&b, func() { room = operationHelp(&b, name, op, room) })
 	}
@@ -137,7 +151,7 @@ func actionScript(name string, a Action) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "#!/bin/sh\n# The action %s %s, as a command. Written by aileron.\n", plain(a.Name), plain(a.Version))
 	fmt.Fprintf(&b, "name=%s endpoint=actions/run operations=''\n", hint.Word(name))
-	b.WriteString("is_operation() { return 1; }\n")
+	b.WriteString("is_operation() { return 1; }\nask() { :; }\nlisted=''\n")
 	fmt.Fprintf(&b, "begin() { printf '%%s' %s; }\n", hint.Word(fmt.Sprintf(`{"action":%s,"args":`, quoted(a.Name))))
 	b.WriteString(runScript + "\n")
 	writeHelp(&b, func() { actionHelp(&b, name, a) })

@@ -458,3 +458,57 @@ func TestOneCommandHasOneSource(t *testing.T) {
 		}
 	}
 }
+
+// What a script does not have it asks the session for, which is told the words and nothing else.
+func TestACommandAsksTheSessionForHelp(t *testing.T) {
+	set := example(t)
+	tool := &set.Connectors[1].Tools[0]
+	for i := range 60 {
+		op := *tool.Operations[0]
+		op.Name, op.Group = fmt.Sprintf("things.number%d", i), "things"
+		tool.Operations = append(tool.Operations, &op)
+	}
+	s := newSession(t, set)
+	s.response = "0 200 - response\nthe help\n"
+	const small = `{"connector_fqn":"github://acme/tracker","tool":"tracker","command":"tracker","words":[`
+	const large = `{"connector_fqn":"github://acme/mirror","tool":"mirror","command":"mirror","words":[`
+	for _, shell := range shells(t) {
+		for _, c := range []struct {
+			args []string
+			body string // "": nothing is sent
+		}{
+			{[]string{"tracker", "--help", "issue", "create"}, small + `"issue","create"]}`},
+			{[]string{"tracker", "issue", "--help"}, small + `"issue"]}`},
+			{[]string{"tracker", "issues.get", "-h", "x"}, small + `"issues.get","x"]}`},
+			{[]string{"tracker", "--help", "задача $(id) `id`"}, small + "\"задача $(id) `id`\"]}"},
+			{[]string{"mirror", "things.number7", "--help"}, large + `"things.number7"]}`},
+			{[]string{"mirror", "things", "--help", "--json"}, large + `"things"]}`},
+			{[]string{"mirror", "--help", ""}, large + `""]}`},
+			{[]string{"tracker", "issues.get", "--help"}, ""},
+			{[]string{"mirror", "--help"}, ""},
+		} {
+			s.method, s.body = "", nil
+			got := s.run(shell, "", c.args...)
+			if got.code != 0 || got.err != "" || string(s.body) != c.body || (got.out == "the help\n") != (c.body != "") {
+				t.Errorf("%s: %q: %+v, sent %q", shell, c.args, got, s.body)
+			}
+			if c.body != "" && (s.target != "http://aileron.internal/v1/connector-operations/help" ||
+				s.accept != "application/vnd.aileron.shim.v1" || s.token != token) {
+				t.Errorf("%s: %q: to %s as %s with %q", shell, c.args, s.target, s.accept, s.token)
+			}
+		}
+		for _, word := range []string{`"`, `a\`} {
+			s.method = ""
+			if got := s.run(shell, "", "tracker", "--help", word); got.code != 2 || s.method != "" ||
+				!strings.Contains(got.err, "a word has a quote or a backslash\nhint: ") {
+				t.Errorf("%s: %q: %+v", shell, word, got)
+			}
+		}
+		s.response = "2 400 01ID denial\ntoo many\n{}"
+		got := s.run(shell, "", "tracker", "--help", "x")
+		if got.code != 2 || !strings.HasPrefix(got.err, "tracker: too many\n") {
+			t.Errorf("%s: a denial: %+v", shell, got)
+		}
+		s.response = "0 200 - response\nthe help\n"
+	}
+}

@@ -5,10 +5,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/search"
 )
 
 // exits is the end of each help text.
@@ -23,19 +25,83 @@ a wrong call, 75 while an approval is pending. The reason is on standard error.
 // credentialNote is what the help of an operation with a credential begins with.
 const credentialNote = "Aileron adds the credential: pass none.\n"
 
+// few is the number of operations up to which a tool's page lists them, and its command has the help of each. Of more,
+// the page lists the groups, and the session is asked for the rest: a script of all of it would be megabytes.
+const few = 40
+
 // toolHelp writes what TOOL --help prints.
 func toolHelp(b *bytes.Buffer, name string, c *spec.Connector, t spec.Tool) {
-	put(b, "Usage: ", name, " OPERATION [--args JSON|-] [--json]\n       ", name, " OPERATION --help\n\n")
+	put(b, "Usage: ", name, " OPERATION [--args JSON|-] [--json]\n       ", name, " OPERATION --help\n")
+	if len(t.Operations) > few {
+		put(b, "       ", name, " GROUP --help      the operations of a group\n")
+	}
+	put(b, "       ", name, " --help WORD...    search in names, summaries, paths and arguments\n\n")
 	if text := plain(t.Description); text != "" {
 		put(b, name, ": ", text, "\n\n")
 	}
+	if len(t.Operations) > few {
+		put(b, strconv.Itoa(len(t.Operations)), " operations of ", string(c.FQN), " ", plain(c.Version), ", by group:\n")
+		writeGroups(b, search.Groups(t.Operations))
+		return
+	}
 	put(b, "Operations of ", string(c.FQN), " ", plain(c.Version), ":\n")
+	writeOperations(b, t.Operations)
+}
+
+// maxGroups bounds the groups of a page.
+const maxGroups = 200
+
+// writeGroups writes the names of groups and how many operations each has, in lines of 80 columns. Of very many, the
+// largest are named.
+func writeGroups(b *bytes.Buffer, groups []search.Group) {
+	rest := 0
+	if len(groups) > maxGroups {
+		bySize := slices.SortedStableFunc(slices.Values(groups), func(a, b search.Group) int {
+			return cmp.Compare(len(b.Operations), len(a.Operations))
+		})
+		least := len(bySize[maxGroups-1].Operations)
+		var kept []search.Group
+		for _, g := range groups {
+			if n := len(g.Operations); n > least || n == least && len(kept) < maxGroups {
+				kept = append(kept, g)
+			} else {
+				rest += n
+			}
+		}
+		groups = kept
+	}
+	const width = 80
+	column := width
+	for i, g := range groups {
+		item := g.Name + " (" + strconv.Itoa(len(g.Operations)) + ")"
+		if i < len(groups)-1 {
+			item += ","
+		}
+		switch {
+		case i == 0:
+			b.WriteByte(' ')
+			column = 1
+		case column+1+len(item) > width:
+			b.WriteString("\n ")
+			column = 1
+		}
+		put(b, " ", item)
+		column += 1 + len(item)
+	}
+	b.WriteByte('\n')
+	if rest > 0 {
+		put(b, "  and ", strconv.Itoa(rest), " operations in smaller groups, which a search finds\n")
+	}
+}
+
+// writeOperations writes a line for each operation.
+func writeOperations(b *bytes.Buffer, operations []*spec.Operation) {
 	width := 0
-	for _, op := range t.Operations {
+	for _, op := range operations {
 		width = max(width, len(op.Name))
 	}
 	width = min(width, maxColumn)
-	for _, op := range t.Operations {
+	for _, op := range operations {
 		put(b, "  ", op.Name)
 		if text := plain(cmp.Or(op.Summary, op.Description)); text != "" {
 			put(b, padding(op.Name, width), "  ", text)

@@ -20,7 +20,7 @@ quoted() {
 	esac
 }
 
-operation='' args='' given='' json='' help=''
+operation='' second='' words='' unsafe='' asks='' args='' given='' json='' help=''
 while [ $# -gt 0 ]; do
 	case $1 in
 	-h | --help) help=1 ;;
@@ -35,16 +35,27 @@ while [ $# -gt 0 ]; do
 	*)
 		[ -n "$operations" ] ||
 			refuse 2 "$(quoted "$1") is not expected" "pass the arguments as one JSON object: $name --help"
-		[ -z "$operation" ] ||
-			refuse 2 "$(quoted "$1") follows the operation" "pass the arguments as one JSON object: $name $operation --help"
-		is_operation "$1" || refuse 2 "$(quoted "$1") is not an operation of $name" "$name --help lists them"
-		operation=$1
+		if [ -z "$words" ]; then operation=$1; else second=$(quoted "$1"); fi
+		words="$words${words:+,}\"$1\""
+		case $1 in *[\"\\]*) unsafe=1 ;; esac
 		;;
 	esac
 	shift
 done
-if [ -z "$help" ] && [ -n "$operations" ] && [ -z "$operation" ]; then
+if [ -n "$words" ] && [ -z "$help" ]; then
+	is_operation "$operation" ||
+		refuse 2 "$(quoted "$operation") is not an operation of $name" \
+			"$name --help lists them, $name --help WORD... searches"
+	[ -z "$second" ] ||
+		refuse 2 "$second follows the operation" "pass the arguments as one JSON object: $name $operation --help"
+elif [ -n "$operations" ] && [ -z "$help" ]; then
 	refuse 2 'no operation is named' "$name --help lists them"
+elif [ -n "$words" ]; then
+	# The session is asked for what is not in this file: a search, a group, or an operation of a tool with many.
+	if [ -n "$second" ] || [ -z "$listed" ] || ! is_operation "$operation"; then
+		[ -z "$unsafe" ] || refuse 2 'a word has a quote or a backslash' "$name --help WORD... takes other words"
+		asks=1 help='' json='' given='' operation='' endpoint=connector-operations/help
+	fi
 fi
 title="$name${operation:+ $operation}"
 
@@ -133,7 +144,9 @@ run() {
 	esac
 
 	# The kernel takes at most 128 KiB in one argument of a program (MAX_ARG_STRLEN of Linux).
-	if [ "$args" = - ] || [ ${#args} -gt 65536 ]; then
+	if [ -n "$asks" ]; then
+		set -- --post-data "$(ask "$words")"
+	elif [ "$args" = - ] || [ ${#args} -gt 65536 ]; then
 		set -C
 		for file in "${TMPDIR:-/tmp}/.aileron-$$" "/tmp/.aileron-$$" "/dev/shm/.aileron-$$" ''; do
 			# shellcheck disable=SC2188 # only to make it, as a file of this process

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/search"
 )
 
 const (
@@ -27,7 +28,8 @@ const (
 //	name  fqn -- Aileron connector operations: a, b
 //
 // the rules, and the hosts that other clients may use. It has at most 32 KiB: of
-// many operations, the first are named. The same connectors result in the same
+// many operations, the groups are named, with the shortest names of each as there
+// is room, and how to search. The same connectors result in the same
 // bytes, whatever their order. A text of a connector's author is bounded and on
 // one line, without control or formatting characters, so that it cannot pass for
 // a line of aileron.
@@ -92,17 +94,50 @@ func sizeOf(lines []string) (n int) {
 	return n
 }
 
-// operationNames returns the names of at most so many operations of a tool.
+// operationNames returns the names of the operations of a tool, or of more than most, its groups and how to search:
+// with names of each group if most leaves room for two of each, else with how many operations it has.
 func operationNames(command string, t spec.Tool, most int) string {
+	all := t.Operations
+	if len(all) <= most {
+		var list []string
+		for _, op := range all {
+			list = append(list, op.Name+asks(op))
+		}
+		return strings.Join(list, ", ")
+	}
+	more := fmt.Sprintf("%d; %s --help WORD... finds one", len(all), command)
+	groups := search.Groups(all)
+	if most == 0 {
+		return more
+	}
+	slices.SortStableFunc(groups, func(a, b search.Group) int {
+		return cmp.Compare(len(b.Operations), len(a.Operations))
+	})
 	var list []string
-	for _, op := range t.Operations[:min(most, len(t.Operations))] {
-		list = append(list, op.Name+asks(op))
+	each := most / len(groups)
+	for _, g := range groups[:min(most, len(groups))] {
+		text := fmt.Sprintf("%s (%d)", g.Name, len(g.Operations))
+		if each >= 2 {
+			text += ": " + strings.Join(plainest(g.Operations, each), " ")
+		}
+		list = append(list, text)
 	}
-	text := strings.Join(list, ", ")
-	if more := len(t.Operations) - len(list); more > 0 {
-		text = strings.TrimPrefix(fmt.Sprintf("%s, … %d more, see %s --help", text, more, command), ", ")
+	if rest := len(groups) - len(list); rest > 0 {
+		list = append(list, fmt.Sprintf("and %d more groups", rest))
 	}
-	return text
+	return more + "; by group: " + strings.Join(list, ", ")
+}
+
+// plainest returns the shortest names of operations, at most so many: issues.get, not issues.get-event.
+func plainest(operations []*spec.Operation, most int) []string {
+	var names []string
+	for _, op := range operations {
+		names = append(names, op.Name+asks(op))
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+	})
+	return names[:min(most, len(names))]
 }
 
 // maxAsks bounds what a line has of when an operation asks.
@@ -129,6 +164,7 @@ func sorted(connectors []*spec.Connector) []*spec.Connector {
 
 const rules = `The names above are commands, one for each connector and each action:
   NAME --help              its operations; for an action, its arguments
+  NAME --help WORD...      those with all of the words in name, summary, path or arguments
   NAME OPERATION --help    the arguments of an operation, and an example
   NAME OPERATION --args '{"name":"value"}'
 Any other client, such as git, npm or curl, may send the same requests. Everything that this sandbox

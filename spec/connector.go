@@ -84,6 +84,7 @@ type Operation struct {
 	Connector         *Connector
 	Tool              string
 	Name              string
+	Group             string // of operations, for those who look for one; never "": see GroupOf
 	Summary           string
 	Description       string
 	Method            string // "*": any registered one; "": any

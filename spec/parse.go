@@ -118,9 +118,9 @@ func (c *Connector) readTool(top node, v any, path string, seen map[string]bool)
 // readOperation never returns nil, so that indices remain those of the file.
 func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op := &Operation{Connector: c, Approval: ApprovalNone}
-	n, ok := tool.diags.open(v, path, "name", "summary", "description", "method", "path", "hosts", "idempotency",
-		"response_timeout", "approval", "credential", "inputs", "audit", "query", "upgrade", "ranges", "packed",
-		"wildcard_credential", "headers", "escaped_slash", "mcp", "graphql", "meter", "body", "content_type")
+	n, ok := tool.diags.open(v, path, "name", "group", "summary", "description", "method", "path", "hosts",
+		"idempotency", "response_timeout", "approval", "credential", "inputs", "audit", "query", "upgrade", "ranges",
+		"packed", "wildcard_credential", "headers", "escaped_slash", "mcp", "graphql", "meter", "body", "content_type")
 	if !ok {
 		return op
 	}
@@ -128,6 +128,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	if op.Name != "" && !isName(op.Name, "._:-") {
 		n.diags.add(n.at("name"), "%q is not letters, digits, dots, dashes, underscores and colons", op.Name)
 	}
+	op.readGroup(n)
 	op.readMethod(n)
 	op.readPath(n)
 	if n.flag("escaped_slash") {

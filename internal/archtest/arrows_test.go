@@ -415,7 +415,9 @@ var arrows = []arrow{
 	{"proxy/api", "proxy/modify", "knows a request of gRPC, whose denial has a form of its own"},
 	{"proxy/api", "proxy/wire", "judges a carried request as one on the wire"},
 	{"proxy/api", "spec", "makes the request of a call"},
+	{"proxy/api", "shims", "the help that a command asks the session for"},
 	{"proxy/api", "spec/action", "runs actions"},
+	{"proxy/api", "spec/search", "finds operations by words"},
 	{"proxy/approval", "audit", "the events of what waits"},
 	{"proxy/capture", "audit", "the rows of what it records"},
 	{"proxy/capture", "audit/export", "an entry is that of the exchange's row, with more in it"},
@@ -468,6 +470,7 @@ var arrows = []arrow{
 	{"spec/openapi", "spec/body", "the styles and kinds of bodies that a connector has"},
 	{"spec/scaffold", "spec/schema", "what nests in an input"},
 	{"spec/schema", "spec/internal/strictjson", "reads schemas, and the places of mistakes"},
+	{"shims", "spec/search", "the groups of a tool, and what a search of one finds"},
 	{"spec", "spec/internal/reserved", "the request fields that no connector may declare"},
 	{"spec/action", "internal/durable", "an action file is there whole or not at all"},
 	{"spec/action", "internal/regular", "an action file that is a link or a pipe is refused"},
@@ -490,6 +493,7 @@ var arrows = []arrow{
 	{"spec/signature", "internal/filelock", "locks the publishers' keys"},
 	{"spec/signature", "internal/format", "a file of keys has a format version"},
 	{"spec/signature", "spec", "signs what spec names"},
+	{"spec/search", "spec", "finds what is declared"},
 	{"spec/source", "spec", "reads the names and versions of connectors"},
 	{"spec/store", "internal/durable", "what is installed survives a power cut"},
 	{"spec/store", "internal/format", "the store has a format version"},
@@ -572,6 +576,7 @@ func TestArrowsRunDown(t *testing.T) {
 		"spec/local":    "spec",       // it writes what spec parses
 		"spec/openapi":  "spec",       // it makes what spec parses
 		"spec/scaffold": "spec",       // it writes what spec parses
+		"spec/search":   "spec",       // it finds what spec parses
 		"spec/source":   "spec",       // it fetches what spec names
 		"spec/store":    "spec",       // it stores what spec parses
 		"vault/oauth":   "vault",      // it renews what the vault keeps

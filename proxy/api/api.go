@@ -27,11 +27,12 @@ import (
 type API struct {
 	plane       *proxy.Plane
 	invocations chan struct{} // calls that are parsed
+	searches    chan struct{} // those that read operations
 }
 
 // New returns the API of a plane.
 func New(plane *proxy.Plane) *API {
-	return &API{plane: plane, invocations: make(chan struct{}, invocationReads)}
+	return &API{plane: plane, invocations: make(chan struct{}, invocationReads), searches: make(chan struct{}, 1)}
 }
 
 // SurfaceField is the header field by which a client of the API may say that it calls operations for another protocol.
@@ -87,6 +88,8 @@ func (a *API) Answer(client Client, r *http.Request) *http.Response {
 		return a.serveCall(client, r, audit.SourceConnectorShim, (*call).runOperation)
 	case path == actionsPath && r.Method == http.MethodPost:
 		return a.serveCall(client, r, audit.SourceConnectorShim, (*call).runAction)
+	case path == helpPath && r.Method == http.MethodPost:
+		return a.serveCall(client, r, audit.SourceConnectorShim, (*call).runHelp)
 	case path == requestsPath && r.Method == http.MethodPost:
 		return a.serveCall(client, r, audit.SourceRequestBoundary, (*call).runRequest)
 	case strings.HasPrefix(path, proxy.ApprovalsPath):
@@ -94,7 +97,8 @@ func (a *API) Answer(client Client, r *http.Request) *http.Response {
 		if res, d = a.approval(r, strings.TrimPrefix(path, proxy.ApprovalsPath)); d == nil {
 			return res
 		}
-	case path == "/v1/session", path == listPath, path == actionsPath, path == operationsPath, path == requestsPath:
+	case path == "/v1/session", path == listPath, path == actionsPath, path == operationsPath, path == requestsPath,
+		path == helpPath:
 		d = proxy.ReasonMethod.Deny("%s is not what this endpoint answers", r.Method)
 	case strings.HasPrefix(path, "/v1/audit"), strings.HasPrefix(path, "/v1/vault"), path == "/v1/session/stop":
 		d = proxy.ReasonOwnerOnly.Deny("this endpoint is the owner's")

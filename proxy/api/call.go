@@ -6,13 +6,16 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/internal/panics"
+	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/search"
 )
 
 // operationsPath is the endpoint that runs an operation by name, as a connector's command does.
@@ -244,10 +247,10 @@ func (c *operationCall) denyUnknown(in spec.Invocation) *proxy.Denial {
 }
 
 // unknownOperation returns the denial of an invocation of an unknown operation, and the connector that it names, nil if
-// that is not installed. The denial lists the operations of the same tool, or of the same connector.
+// that is not installed. The denial lists operations of the connector: those of the tool whose names resemble the one
+// that was asked for, else all of the tool, or of the connector.
 func unknownOperation(index *spec.Index, in spec.Invocation) (of *spec.Connector, d *proxy.Denial) {
 	const most = 32
-	d = proxy.ReasonNotMatched.Deny("no installed connector has this operation")
 	var ofTool, ofConnector, tools []string
 	for _, installed := range index.Connectors() {
 		if string(installed.FQN) == in.Connector {
@@ -266,11 +269,42 @@ func unknownOperation(index *spec.Index, in spec.Invocation) (of *spec.Connector
 			}
 		}
 	}
-	for _, list := range [][]string{ofTool, ofConnector, tools} {
+	if of == nil {
+		d = proxy.ReasonNotMatched.Deny("no installed connector has this operation")
+	} else {
+		d = proxy.ReasonNotMatched.Deny("%s %s has no such operation: GET /v1/operations?q=WORD finds one", of.FQN,
+			of.Version)
+	}
+	d.Requested = termsafe.Line(cut("operation:"+in.Connector+" "+in.Tool+" "+in.Operation, maxRequested))
+	for _, list := range [][]string{resembling(of, in), ofTool, ofConnector, tools} {
 		if len(list) > 0 {
 			d.Granted = list[:min(len(list), most)]
 			break
 		}
 	}
 	return of, d
+}
+
+// maxRequested bounds what a denial repeats of the names of a call, in bytes.
+const maxRequested = 300
+
+// cut returns at most so many bytes of a text.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// resembling returns the operations of the connector's tool that have all parts of the name that was asked for.
+func resembling(of *spec.Connector, in spec.Invocation) (list []string) {
+	parts := strings.FieldsFunc(in.Operation, func(c rune) bool { return strings.ContainsRune("._:-/ ", c) })
+	words, err := search.Words(parts...)
+	if of == nil || err != nil || len(words) == 0 {
+		return nil
+	}
+	for _, h := range search.Find([]*spec.Connector{of}, search.Query{Words: words, Tool: in.Tool}) {
+		list = append(list, operationWord(h.Operation))
+	}
+	return list
 }

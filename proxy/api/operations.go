@@ -1,31 +1,42 @@
 package api
 
 import (
-	"cmp"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/search"
 )
 
 // OperationList is the response to GET /v1/operations: the operations of a session that have every word of q in their
-// names, texts, path or inputs, the closest first; or with name, which is FQN TOOL.OPERATION, those of that name.
+// names, texts, path or inputs, and are of the group, the closest first; or with name, which is FQN TOOL.OPERATION,
+// those of that name. limit and offset choose some of them. With groups=true the list has the groups, too.
 type OperationList struct {
 	Generation int64 `json:"generation"` // see [proxy.Grants.Generation]
 	Total      int   `json:"total"`      // of the operations that match
 	Callable   int   `json:"callable"`   // of these, those that can be called by name
 
-	Operations []ListedOperation `json:"operations"` // the first of them
+	Operations []ListedOperation  `json:"operations"`       // the first of them, or those from the request's offset on
+	Next       int                `json:"next,omitempty"`   // the offset of those that follow; 0: there are none
+	Groups     []GroupDescription `json:"groups,omitempty"` // of all operations, where the request asks for them
+}
+
+// GroupDescription is a group of the operations of a tool.
+type GroupDescription struct {
+	ConnectorFQN string `json:"connector_fqn"`
+	Tool         string `json:"tool"`
+	Group        string `json:"group"`
+	Operations   int    `json:"operations"` // how many
 }
 
 // ListedOperation is an operation in an OperationList. Its Inputs are all that a call by name takes.
 type ListedOperation struct {
 	OperationDescription
 
+	Group      string `json:"group,omitempty"`
 	Summary    string `json:"summary,omitempty"`
 	Text       string `json:"description,omitempty"`
 	Idempotent bool   `json:"idempotent"`
@@ -38,7 +49,8 @@ const listPath = "/v1/operations"
 const (
 	defaultListed = 50   // operations of a list whose request has no limit
 	maxListed     = 1000 // operations of any list
-	maxWords      = 16   // of a q
+	maxOffset     = 1 << 20
+	maxGroups     = 2000 // of a list
 )
 
 // list responds to a request for operations.
@@ -48,20 +60,59 @@ func (a *API) list(r *http.Request) (*http.Response, *proxy.Denial) {
 	if err != nil {
 		return nil, proxy.ReasonMalformed.Deny("the query cannot be read")
 	}
-	limit := defaultListed
-	if text := query.Get("limit"); text != "" {
-		if limit, err = strconv.Atoi(text); err != nil || limit < 0 || limit > maxListed {
-			return nil, proxy.ReasonMalformed.Deny("limit must be a number from 0 to %d", maxListed)
+	limit, d := number(query, "limit", defaultListed, maxListed)
+	if d != nil {
+		return nil, d
+	}
+	offset, d := number(query, "offset", 0, maxOffset)
+	if d != nil {
+		return nil, d
+	}
+	words, err := search.Words(query.Get("q"))
+	if err != nil {
+		return nil, proxy.ReasonMalformed.Deny("q: %v; it takes at most %d", err, search.MaxWords)
+	}
+	leave, d := a.search(r)
+	if d != nil {
+		return nil, d
+	}
+	defer leave()
+	g := a.plane.Grants()
+	if query.Has("name") {
+		return jsonResponse(r, describeFound(g, namedOperations(g, query.Get("name")), offset, limit)), nil
+	}
+	q := search.Query{Words: words, Group: query.Get("group"), Tool: query.Get("tool")}
+	list := describeFound(g, search.Find(g.Index.Connectors(), q), offset, limit)
+	if query.Get("groups") == "true" {
+		list.Groups = groupsOf(g)
+	}
+	return jsonResponse(r, list), nil
+}
+
+// number returns a number of a query, from 0 to most, or other if it has none of that name.
+func number(query url.Values, name string, other, most int) (int, *proxy.Denial) {
+	text := query.Get(name)
+	if text == "" {
+		return other, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > most {
+		return 0, proxy.ReasonMalformed.Deny("%s must be a number from 0 to %d", name, most)
+	}
+	return n, nil
+}
+
+// groupsOf returns the groups of all operations, in the order of the connectors.
+func groupsOf(g *proxy.Grants) []GroupDescription {
+	list := []GroupDescription{}
+	for _, c := range g.Index.Connectors() {
+		for _, t := range c.Tools {
+			for _, group := range search.Groups(t.Operations) {
+				list = append(list, GroupDescription{string(c.FQN), t.Name, group.Name, len(group.Operations)})
+			}
 		}
 	}
-	words := strings.Fields(strings.ToLower(query.Get("q")))
-	if len(words) > maxWords {
-		return nil, proxy.ReasonMalformed.Deny("q must be at most %d words", maxWords)
-	}
-	if query.Has("name") {
-		return jsonResponse(r, namedOperations(a.plane.Grants(), query.Get("name"), limit)), nil
-	}
-	return jsonResponse(r, listOperations(a.plane.Grants(), words, limit)), nil
+	return list[:min(len(list), maxGroups)]
 }
 
 // FullName is the name of an operation among all: FQN TOOL.OPERATION.
@@ -70,9 +121,8 @@ func (o OperationDescription) FullName() string {
 }
 
 // namedOperations returns the operations of a name: one, unless the dots in the names of two tools make theirs equal.
-func namedOperations(g *proxy.Grants, name string, limit int) OperationList {
+func namedOperations(g *proxy.Grants, name string) (all []search.Hit) {
 	fqn, rest, _ := strings.Cut(name, " ")
-	var all []found
 	for _, c := range g.Index.Connectors() {
 		if string(c.FQN) != fqn {
 			continue
@@ -80,83 +130,39 @@ func namedOperations(g *proxy.Grants, name string, limit int) OperationList {
 		for _, t := range c.Tools {
 			for _, op := range t.Operations {
 				if op.Tool+"."+op.Name == rest {
-					all = append(all, found{connector: c, op: op})
+					all = append(all, search.Hit{Connector: c, Operation: op})
 				}
 			}
 		}
 	}
-	return describeFound(g, all, limit)
+	return all
 }
 
-// found is an operation that a search found.
-type found struct {
-	connector *spec.Connector
-	op        *spec.Operation
-	score     int
-}
-
-// listOperations returns at most limit operations that have every word, in lower case.
-func listOperations(g *proxy.Grants, words []string, limit int) OperationList {
-	var all []found
-	for _, c := range g.Index.Connectors() {
-		for _, t := range c.Tools {
-			for _, op := range t.Operations {
-				if score, ok := matches(op, t.Description, words); ok {
-					all = append(all, found{c, op, score})
-				}
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(b.score, a.score) })
-	return describeFound(g, all, limit)
-}
-
-// describeFound returns the list that counts all, and describes at most limit of them.
-func describeFound(g *proxy.Grants, all []found, limit int) OperationList {
+// describeFound returns the list that counts all hits, and describes at most limit of them, from offset on.
+func describeFound(g *proxy.Grants, all []search.Hit, offset, limit int) OperationList {
 	list := OperationList{Generation: g.Generation(), Total: len(all), Operations: []ListedOperation{}}
 	for _, f := range all {
-		if f.op.Callable() == nil {
+		if f.Operation.Callable() == nil {
 			list.Callable++
 		}
 	}
 	inputs := maxDescribedInputs
-	for _, f := range all[:min(limit, len(all))] {
-		_, bound := g.Bound[f.connector.FQN]
-		list.Operations = append(list.Operations, listedOperation(f.connector, f.op, bound, &inputs))
+	page := all[min(offset, len(all)):]
+	page = page[:min(limit, len(page))]
+	if end := offset + len(page); limit > 0 && end < len(all) {
+		list.Next = end
+	}
+	for _, f := range page {
+		_, bound := g.Bound[f.Connector.FQN]
+		list.Operations = append(list.Operations, listedOperation(f.Connector, f.Operation, bound, &inputs))
 	}
 	return list
-}
-
-// matches reports whether an operation has every word. The score is higher where more of them are in its name.
-func matches(op *spec.Operation, toolText string, words []string) (score int, ok bool) {
-	if len(words) == 0 {
-		return 0, true
-	}
-	name := strings.ToLower(op.Tool + "." + op.Name)
-	text := strings.ToLower(op.Summary + "\n" + op.Description + "\n" + toolText)
-	rest := strings.ToLower(op.Method + " " + op.Path.String() + "\n" + string(op.Connector.FQN))
-	for _, in := range op.Inputs {
-		rest += "\n" + strings.ToLower(in.Name)
-	}
-	for _, w := range words {
-		switch {
-		case strings.Contains(name, w):
-			score += 3
-		case strings.Contains(text, w):
-			score += 2
-		case strings.Contains(rest, w):
-			score++
-		default:
-			return 0, false
-		}
-	}
-	return score, true
 }
 
 // listedOperation describes an operation as a call by name takes it, and counts its inputs.
 func listedOperation(c *spec.Connector, op *spec.Operation, bound bool, inputs *int) ListedOperation {
 	callee := *op
 	callee.Inputs = op.Arguments()
-	return ListedOperation{OperationDescription: describeOperation(c, &callee, bound, inputs), Summary: op.Summary,
-		Text: op.Description, Idempotent: op.Idempotent, Callable: op.Callable() == nil}
+	return ListedOperation{OperationDescription: describeOperation(c, &callee, bound, inputs), Group: op.Group,
+		Summary: op.Summary, Text: op.Description, Idempotent: op.Idempotent, Callable: op.Callable() == nil}
 }

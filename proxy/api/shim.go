@@ -46,7 +46,9 @@ func formOf(r *http.Request) string {
 }
 
 // isCallPath reports whether a path of the API is an endpoint for commands.
-func isCallPath(path string) bool { return path == operationsPath || path == actionsPath }
+func isCallPath(path string) bool {
+	return path == operationsPath || path == actionsPath || path == helpPath
+}
 
 // apiPath returns the path of a request to the API.
 func apiPath(r *http.Request) string {
