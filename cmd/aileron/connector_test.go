@@ -12,7 +12,8 @@ func TestAPersonIsAsked(t *testing.T) {
 	for answer, installed := range map[string]bool{"y": true, "YES": true, "n": false, "": false, "yep": false} {
 		_, errs, code := newOwner(t).converse(slices.Repeat([]string{answer}, console.MaxTries),
 			"connector", "install", exampleGitHub)
-		if (code == 0) != installed || !strings.Contains(errs, "[y/N]") || !strings.Contains(errs, "api.github.com:443") {
+		if (code == 0) != installed || !strings.Contains(errs, "[y/N]") ||
+			!strings.Contains(errs, "  hosts       api.github.com\n") {
 			t.Errorf("the answer %q ends with %d: %s", answer, code, errs)
 		}
 	}
@@ -22,8 +23,10 @@ func TestAPersonIsAsked(t *testing.T) {
 func TestALongConnectorIsSummarisedOnATerminal(t *testing.T) {
 	for answers, whole := range map[string]bool{"y": false, "? y": true} {
 		_, errs, code := newOwner(t).converse(strings.Fields(answers), "connector", "install", "github")
-		if code != 0 || !strings.Contains(errs, "  writes      16 operations with POST, PATCH, DELETE: issues.create") ||
-			!strings.Contains(errs, "  unsearched  releases.asset, repos.tarball, repos.zipball\n") ||
+		if code != 0 || !strings.Contains(errs, "  writes      15 operations with POST, PATCH: issues.create") ||
+			!strings.Contains(errs, "\n  unusual     deletes without asking you (1): issues.labels.remove\n") ||
+			!strings.Contains(errs, " that are not searched for secrets (3): releases.asset,\n") ||
+			!strings.Contains(errs, "grant this, of which 4 things are unusual? (? lists every operation)") ||
 			strings.Contains(errs, "api.github.com/repos/{owner}/{repo}/readme") != whole {
 			t.Errorf("the answers %q end with %d: %s", answers, code, errs)
 		}

@@ -186,6 +186,8 @@ var arrows = []arrow{
 	{"internal/connectors", "spec", "the names of connectors"},
 	{"internal/connectors", "spec/action", "the size of an action"},
 	{"internal/connectors", "spec/catalog", "the short names of the catalogue"},
+	{"internal/connectors", "spec/reach", "operations that lead to what a service hosts"},
+	{"internal/connectors", "spec/search", "the groups of operations, and what their methods do"},
 	{"internal/connectors", "spec/signature", "who published a connector"},
 	{"internal/connectors", "spec/source", "fetches from the sources"},
 	{"internal/connectors", "spec/store", "the names of what is installed"},

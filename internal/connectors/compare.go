@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/search"
 )
 
 // ConflictWith returns why connectors cannot be used together with what is installed, which can be used alone.
@@ -28,24 +29,24 @@ func ConflictWith(installed map[string]*spec.Connector, fresh []*spec.Connector)
 }
 
 // PrintChanges prints what a version grants more and less than another one: a credential that is bound to the connector
-// is used for what is added, too.
-func PrintChanges(out io.Writer, old, c *spec.Connector) {
+// is used for what is added, too. Of long lists, the names that about room bytes take are printed; 0: all.
+func PrintChanges(out io.Writer, old, c *spec.Connector, room int) {
 	fmt.Fprintf(out, "\ncompared with the installed version %s:\n", old.Version)
-	if !printDifferences(out, old, c) {
+	if !printDifferences(out, old, c, room) {
 		fmt.Fprintln(out, "  grants the same")
 	}
 }
 
 // GrantsSame reports whether two versions grant the same.
-func GrantsSame(old, c *spec.Connector) bool { return !printDifferences(io.Discard, old, c) }
+func GrantsSame(old, c *spec.Connector) bool { return !printDifferences(io.Discard, old, c, 0) }
 
 // printDifferences prints in what two versions differ, and reports whether they do.
-func printDifferences(out io.Writer, old, c *spec.Connector) bool {
+func printDifferences(out io.Writer, old, c *spec.Connector, room int) bool {
 	was, is := DescribeConnector(old), DescribeConnector(c)
-	d := changesPrinter{out: out}
+	d := changesPrinter{out: out, room: room}
+	d.printApprovals(was, is)
 	d.print("grants more", is, was)
 	d.print("no longer grants", was, is)
-	d.printApprovals(was, is)
 	if before, now := credentialText(old), credentialText(c); before != now {
 		d.line("another credential", fmt.Sprintf("%s, not %s", now, before))
 	}
@@ -55,8 +56,18 @@ func printDifferences(out io.Writer, old, c *spec.Connector) bool {
 
 // changesPrinter prints the differences of two versions.
 type changesPrinter struct {
-	out io.Writer
-	any bool
+	out  io.Writer
+	room int // of a list, in bytes; 0: any
+	any  bool
+}
+
+// list prints a list, and how long it is where not all of it is printed.
+func (d *changesPrinter) list(name string, all []string) {
+	text := strings.Join(all, ", ")
+	if d.room > 0 && len(text) > d.room {
+		name, text = fmt.Sprintf("%s (%d)", name, len(all)), some(all, d.room)
+	}
+	d.line(name, text)
 }
 
 func (d *changesPrinter) line(name, text string) {
@@ -71,7 +82,7 @@ func (d *changesPrinter) print(name string, one, other ConnectorJSON) {
 		had[grantOf(op)], names[op.Tool+" "+op.Operation] = true, true
 	}
 	var operations, changed []string
-	for _, op := range one.Operations {
+	for _, op := range fiercest(one.Operations) {
 		switch {
 		case had[grantOf(op)]:
 		case names[op.Tool+" "+op.Operation]:
@@ -96,12 +107,20 @@ func (d *changesPrinter) print(name string, one, other ConnectorJSON) {
 		list []string
 	}{{"hosts", hosts}, {"operations", operations}, {"placeholders", variables}} {
 		if len(part.list) > 0 {
-			d.line(name+", "+part.what, strings.Join(part.list, ", "))
+			d.list(name+", "+part.what, part.list)
 		}
 	}
 	if len(changed) > 0 && name == "grants more" {
-		d.line("changed operations", strings.Join(changed, ", "))
+		d.list("changed operations", changed)
 	}
+}
+
+// fiercest returns operations with those that delete first, and those that read last: a list may be cut.
+func fiercest(operations []operationJSON) []operationJSON {
+	rank := []string{search.Deletes, search.Writes, search.Reads}
+	return slices.SortedStableFunc(slices.Values(operations), func(a, b operationJSON) int {
+		return slices.Index(rank, search.Does(a.Method)) - slices.Index(rank, search.Does(b.Method))
+	})
 }
 
 // printApprovals prints which operations may be used with less, and which only with more approvals than before.
@@ -122,10 +141,10 @@ func (d *changesPrinter) printApprovals(was, is ConnectorJSON) {
 		}
 	}
 	if len(less) > 0 {
-		d.line("asks less, or about other requests", strings.Join(less, ", "))
+		d.list("asks less, or about other requests", less)
 	}
 	if len(more) > 0 {
-		d.line("asks more", strings.Join(more, ", "))
+		d.list("asks more", more)
 	}
 }
 

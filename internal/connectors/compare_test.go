@@ -29,7 +29,7 @@ func TestAChangeOfWhatAsksIsTold(t *testing.T) {
 		{main, main, ""}, {`{"when":{"path.at":["x"]}}`, main, less},
 	} {
 		var out strings.Builder
-		PrintChanges(&out, load(c.was), load(c.is))
+		PrintChanges(&out, load(c.was), load(c.is), 80)
 		said := out.String()
 		if strings.Contains(said, less) != (c.want == less) || strings.Contains(said, more) != (c.want == more) ||
 			strings.Contains(said, "changed operations: push") != (c.want != "") {

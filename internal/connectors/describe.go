@@ -233,8 +233,8 @@ func printConnectorWide(out io.Writer, c *spec.Connector, by Publisher) {
 	for _, p := range c.Placeholders {
 		fmt.Fprintf(w, "placeholder\t%s=%s\n", p.Env, p.Value)
 	}
-	if fields := requestFields(c); fields != "" {
-		fmt.Fprintf(w, "request fields\t%s\n", fields)
+	if fields := requestFields(c); len(fields) > 0 {
+		fmt.Fprintf(w, "request fields\t%s\n", strings.Join(fields, ", "))
 	}
 	_ = w.Flush()
 	fmt.Fprint(out, allows)
@@ -251,8 +251,7 @@ func printConnectorWide(out io.Writer, c *spec.Connector, by Publisher) {
 }
 
 // requestFields returns the request fields that the operations with a credential accept beside the registered ones.
-func requestFields(c *spec.Connector) string {
-	var list []string
+func requestFields(c *spec.Connector) (list []string) {
 	for _, t := range c.Tools {
 		for _, op := range t.Operations {
 			for _, p := range op.Headers {
@@ -262,7 +261,7 @@ func requestFields(c *spec.Connector) string {
 			}
 		}
 	}
-	return strings.Join(list, ", ")
+	return list
 }
 
 // Traits returns what an operation does besides allowing a request.

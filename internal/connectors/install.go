@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/changes"
@@ -26,6 +25,7 @@ type Installer struct {
 	Recorder changes.Recorder
 	Hash     string      // that the only connector must have; "": any
 	Yes      bool        // grant what they ask for, without a question
+	Full     bool        // print all that they grant, however long it is
 	Faults   FaultLister // nil: all faults are in the error
 
 	by Publishers // of what is to be installed
@@ -127,25 +127,35 @@ func (i *Installer) Install(ctx context.Context, s *store.Store, sources []store
 }
 
 // ask prints what connectors grant, and returns an error unless Yes or the person at the terminal grants it. On a
-// terminal, what is long is summarised just above the question. Of the catalogue, which is part of this program, the
-// summary is all; another publisher's names of operations prove nothing, so its connectors are printed whole, too.
+// terminal, what is long is summarised, unless Full asks for all of it; the log of a script has all. How much is
+// unusual is part of the question: no length of what is above it can hide that.
 func (i *Installer) ask(ctx context.Context, fresh []*spec.Connector, installed map[string]*spec.Connector) error {
-	isLong := i.Interactive() && CountOperations(fresh) > FewOperations
 	out := bufio.NewWriter(i.Stderr)
-	for _, c := range fresh {
-		if !isLong || !IsOfCatalog(c) {
-			PrintConnector(out, c, i.by.Of(c), i.MessageColumns())
-		}
-		if old := installed[string(c.FQN)]; old != nil {
-			PrintChanges(out, old, c)
-		}
-	}
-	for _, c := range fresh {
-		if isLong {
+	unusual, isCut := 0, false
+	for n, c := range fresh {
+		if n > 0 {
 			fmt.Fprintln(out)
-			SummariseConnector(out, c, i.by.Of(c), i.Columns())
-		} else if issuing := sortOperations(c).issuing; len(issuing) > 0 {
-			fmt.Fprintf(out, "\nwarning: %s: %s%s\n", c.FQN, mayIssue, strings.Join(issuing, ", "))
+		}
+		old, odd := installed[string(c.FQN)], Unusual(c)
+		unusual += len(odd)
+		if isLong(c) && !i.Full && i.Interactive() {
+			isCut = true
+			SummariseConnector(out, c, old, i.by.Of(c), i.Columns())
+			continue
+		}
+		PrintConnector(out, c, i.by.Of(c), i.MessageColumns())
+		if old != nil {
+			PrintChanges(out, old, c, 0)
+		}
+		for _, o := range odd {
+			word := "unusual"
+			if o.What == mayIssue {
+				word = "warning"
+			}
+			fmt.Fprintf(out, "\n%s: %s: %s", word, c.FQN, o.Text(2*80))
+		}
+		if len(odd) > 0 {
+			fmt.Fprintln(out)
 		}
 	}
 	if err := ConflictWith(installed, fresh); err != nil {
@@ -158,24 +168,33 @@ func (i *Installer) ask(ctx context.Context, fresh []*spec.Connector, installed 
 	if !i.Interactive() {
 		return failure.Usagef("there is no terminal to ask for confirmation on; pass --yes to grant this")
 	}
-	what, explain := "it", func() { PrintWhole(i.Console, fresh, i.by) }
-	if len(fresh) > 1 {
-		what = fmt.Sprintf("these %d connectors", len(fresh))
-	}
-	question := fmt.Sprintf("install %s and grant this?", what)
-	if isLong {
-		question += " (? lists every operation)"
-	}
 	talk, err := i.Converse()
 	if err != nil {
 		return err
 	}
 	defer talk.End()
-	yes, err := talk.YesOr(ctx, question, false, explain)
+	yes, err := talk.YesOr(ctx, question(len(fresh), unusual, isCut), false, func() { PrintWhole(i.Console, fresh, i.by) })
 	if err == nil && !yes {
 		err = failure.Declined("not installed: it was not confirmed")
 	}
 	return err
+}
+
+// question returns what is asked before so many connectors are installed.
+func question(connectors, unusual int, isCut bool) string {
+	what := "it"
+	if connectors > 1 {
+		what = fmt.Sprintf("these %d connectors", connectors)
+	}
+	text := fmt.Sprintf("install %s and grant this?", what)
+	if unusual > 0 {
+		text = fmt.Sprintf("install %s and grant this, of which %s unusual?", what,
+			map[bool]string{true: "one thing is", false: fmt.Sprintf("%d things are", unusual)}[unusual == 1])
+	}
+	if isCut {
+		text += " (? lists every operation)"
+	}
+	return text
 }
 
 // PrintWhole prints all that connectors grant.

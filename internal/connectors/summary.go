@@ -1,6 +1,7 @@
 package connectors
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -11,21 +12,24 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/catalog"
+	"github.com/ALRubinger/aileron/spec/search"
 	"github.com/ALRubinger/aileron/spec/store"
 )
 
-// FewOperations is how many operations are listed before a question. Of more, the question would be all that a
-// terminal shows.
-const FewOperations = 12
+// fewLines is how many lines of what a connector grants are shown whole before a question. Of more, the question would
+// be all that a terminal shows.
+const fewLines = 12
 
-// CountOperations returns how many operations connectors have.
-func CountOperations(all []*spec.Connector) (n int) {
-	for _, c := range all {
-		for _, t := range c.Tools {
-			n += len(t.Operations)
+// isLong reports whether what a connector grants is summarised before a question.
+func isLong(c *spec.Connector) bool {
+	lines := 0
+	for _, t := range c.Tools {
+		for _, op := range t.Operations {
+			lines += len(op.Hosts)
 		}
 	}
-	return n
+	others := len(c.Placeholders) + len(requestFields(c)) + len(c.Manifest.Hosts)
+	return lines > fewLines || others > fewLines || len(credentialText(c)) > 4*80
 }
 
 // knownName returns the short name of a connector of the catalogue with the same content, else the FQN.
@@ -50,18 +54,30 @@ func IsCatalogHash(fqn spec.FQN, hash string) bool {
 	return err == nil && own.Hash == hash
 }
 
-// SummariseConnector prints what a connector grants, in a few lines of at most width columns: operations that only read
-// are counted, and the others are named.
-func SummariseConnector(out io.Writer, c *spec.Connector, by Publisher, width int) {
+// SummariseConnector prints what a connector grants, in a screen of lines of at most width columns: what is unusual
+// first, with how much of it there is, then hosts, the credential, and how many operations read, write and delete, by
+// group. Every list is bounded, so that nothing can push another thing off the screen. The connector of which old is
+// the installed version is compared with that; old may be nil.
+func SummariseConnector(out io.Writer, c, old *spec.Connector, by Publisher, width int) {
 	fmt.Fprintf(out, "%s %s\n", knownName(c), c.Version)
+	room := max(width-14, 20)
 	line := func(name, text string) {
 		if text == "" {
 			return
 		}
-		for _, part := range console.Wrapped(text, max(width-14, 20)) {
+		lines := console.Wrapped(text, room)
+		if most := 3; len(lines) > most {
+			lines = append(lines[:most], "… (the rest is listed with all operations)")
+		}
+		for _, part := range lines {
 			fmt.Fprintf(out, "  %-11s %s\n", name, part)
 			name = ""
 		}
+	}
+	label := "unusual"
+	for _, odd := range Unusual(c) {
+		line(label, odd.Text(2*room-20-len(odd.What)))
+		label = ""
 	}
 	if !IsOfCatalog(c) {
 		line("hash", c.Hash)
@@ -75,47 +91,75 @@ func SummariseConnector(out io.Writer, c *spec.Connector, by Publisher, width in
 	for _, p := range c.Placeholders {
 		sets = append(sets, p.Env+"="+p.Value)
 	}
-	line("hosts", strings.Join(hosts, ", "))
+	line("hosts", some(hosts, 2*room))
 	line("credential", credentialText(c))
 	for _, fact := range loginFacts(c) {
 		line(fact.name, fact.text)
 	}
-	line("placeholder", strings.Join(sets, ", "))
-	line("fields", requestFields(c))
+	line("placeholder", some(sets, room))
 	o := sortOperations(c)
 	if o.reading > 0 {
-		line("reads", hint.Plural(o.reading, "operation")+" with GET or HEAD")
+		line("reads", hint.Plural(o.reading, "operation")+" with "+strings.Join(o.readMethods, ", "))
 	}
 	if o.querying > 0 {
 		line("queries", hint.Plural(o.querying, "operation")+" for queries of GraphQL")
 	}
-	if len(o.writing) > 0 {
-		line("writes", fmt.Sprintf("%s with %s: %s", hint.Plural(len(o.writing), "operation"),
-			strings.Join(o.methods, ", "), strings.Join(o.writing, ", ")))
+	for _, part := range []struct {
+		name    string
+		of      []string
+		methods []string
+	}{{"writes", o.writing, o.methods}, {"deletes", o.deleting, []string{"DELETE"}}} {
+		if len(part.of) > 0 {
+			line(part.name, fmt.Sprintf("%s with %s: %s", hint.Plural(len(part.of), "operation"),
+				strings.Join(part.methods, ", "), some(part.of, room)))
+		}
 	}
-	line("asks you", strings.Join(o.asking, ", "))
-	line("any path", strings.Join(o.unbounded, ", "))
-	line("unsearched", strings.Join(o.packed, ", "))
-	if len(o.issuing) > 0 {
-		line("warning", mayIssue+strings.Join(o.issuing, ", "))
+	if len(o.asking) > 0 {
+		line("asks you", fmt.Sprintf("%d: %s", len(o.asking), some(o.asking, room)))
 	}
-	line("upgrades", strings.Join(o.upgrading, ", "))
+	line("groups", groupsText(c, 2*room))
+	if old != nil {
+		PrintChanges(out, old, c, room)
+	}
 }
 
-// mayIssue is the warning before the names of operations for which spec.Operation.MayIssueCredentials is true.
-const mayIssue = "credentials that these issue reach the agent, as no session can redact what it does not know: "
+// groupsText returns how many operations of each group read, write and delete, those with the most that do not read
+// first; "" if there is one group, or one for each operation.
+func groupsText(c *spec.Connector, room int) string {
+	var operations []*spec.Operation
+	for _, t := range c.Tools {
+		operations = append(operations, t.Operations...)
+	}
+	groups := search.Groups(operations)
+	if len(groups) < 2 || len(groups) == len(operations) {
+		return ""
+	}
+	type counted struct {
+		text    string
+		changes int
+	}
+	var all []counted
+	for _, g := range groups {
+		reads, writes, deletes := g.Count()
+		all = append(all, counted{fmt.Sprintf("%s %d/%d/%d", g.Name, reads, writes, deletes), writes + deletes})
+	}
+	slices.SortStableFunc(all, func(a, b counted) int { return cmp.Compare(b.changes, a.changes) })
+	var names []string
+	for _, g := range all {
+		names = append(names, g.text)
+	}
+	return fmt.Sprintf("%d, as read/write/delete: %s", len(groups), some(names, room))
+}
 
 // sorted is the operations of a connector by what they let a request do.
 type sorted struct {
-	reading   int      // how many
-	querying  int      // how many of the others allow nothing but queries of GraphQL
-	writing   []string // with another method than GET and HEAD, or any
-	asking    []string // whose requests all wait for an approval
-	methods   []string // of those
-	unbounded []string // hosts that are allowed with every path
-	packed    []string // whose responses are not searched for secrets
-	issuing   []string // whose responses may have secrets that the session does not know
-	upgrading []string
+	reading     int // how many
+	readMethods []string
+	querying    int      // how many of the others allow nothing but queries of GraphQL
+	writing     []string // with another method, or any
+	methods     []string // of those
+	deleting    []string
+	asking      []string // whose requests all wait for an approval
 }
 
 func sortOperations(c *spec.Connector) (s sorted) {
@@ -127,31 +171,20 @@ func sortOperations(c *spec.Connector) (s sorted) {
 	}
 	for _, t := range c.Tools {
 		for _, op := range t.Operations {
-			switch {
-			case op.Method == "GET" || op.Method == "HEAD":
+			switch does := search.Does(op.Method); {
+			case does == search.Reads:
 				s.reading++
+				s.readMethods = add(s.readMethods, op.Method)
 			case op.GraphQL != nil && op.GraphQL.Type == "query" && len(op.GraphQL.Hashes) == 0:
 				s.querying++
+			case does == search.Deletes:
+				s.deleting = append(s.deleting, op.Name)
 			default:
 				s.writing = append(s.writing, op.Name)
 				s.methods = add(s.methods, strings.Replace(AnyMethod(op.Method), "*", "any method", 1))
 			}
 			if op.Approval == spec.ApprovalRequired {
 				s.asking = append(s.asking, op.Name)
-			}
-			if op.Packed {
-				s.packed = append(s.packed, op.Name)
-			}
-			if op.MayIssueCredentials() {
-				s.issuing = append(s.issuing, op.Name)
-			}
-			if op.Upgrade != "" {
-				s.upgrading = append(s.upgrading, op.Name)
-			}
-			for _, h := range op.Hosts {
-				if op.Path.String() == "" {
-					s.unbounded = add(s.unbounded, strings.TrimSuffix(h.String(), ":443"))
-				}
 			}
 		}
 	}

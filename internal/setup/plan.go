@@ -227,7 +227,7 @@ func (s *setup) grant(ctx context.Context) error {
 	}
 	out := bufio.NewWriter(s.u.Stderr)
 	for _, c := range s.fresh {
-		connectors.SummariseConnector(out, c, connectors.Publishers{}.Of(c), s.u.Columns())
+		connectors.SummariseConnector(out, c, nil, connectors.Publishers{}.Of(c), s.u.Columns())
 	}
 	_ = out.Flush()
 	if s.talk == nil {

@@ -22,6 +22,7 @@ type ConnectorInstallOptions struct {
 	Sources []string
 	Hash    string
 	Yes     bool
+	full    bool
 	bind    bindings.Setup // for --secrets-file
 }
 
@@ -38,7 +39,8 @@ func newConnectorInstallCommand(a *cli.App) *cobra.Command {
 		Short: "Install connectors, after showing what they grant",
 		Long: "Install connectors, each from the catalogue (connector list --catalog), a directory,\n" +
 			"an aileron.tar.gz, or FQN@VERSION from the release of its publisher on GitHub, GitLab\n" +
-			"or a hub. It prints what they grant and asks for confirmation; scripts pass --yes.\n" +
+			"or a hub. It prints what they grant, what is unusual first, and asks for confirmation;\n" +
+			"scripts pass --yes. Many operations are counted by group; --full lists them.\n" +
 			"A version that is installed is not fetched again.\n" +
 			"--secrets-file binds credentials too, as binding setup does.",
 		Example: "  aileron connector install github npm pypi\n" +
@@ -56,6 +58,7 @@ func newConnectorInstallCommand(a *cli.App) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&opts.Hash, "hash", "", "the content hash that the connector must have (sha256:…)")
 	f.BoolVarP(&opts.Yes, "yes", "y", false, "grant what the connectors ask for, without confirmation")
+	f.BoolVar(&opts.full, "full", false, "list every operation, however many there are")
 	f.StringVar(&opts.bind.List, "secrets-file", "", binding.ListUsage)
 	f.StringVar(&opts.bind.Identity, "identity", "default", "with --secrets-file: name of the credentials")
 	cli.PassphraseFlag(cmd, &opts.bind.PassphraseFile)
@@ -84,7 +87,7 @@ func (o *ConnectorInstallOptions) Run(ctx context.Context, a *cli.App) (err erro
 	}
 	defer func() { err = fetched.CloseAfter(err) }()
 	i := Installer(a)
-	i.Hash, i.Yes = o.Hash, o.Yes
+	i.Hash, i.Yes, i.Full = o.Hash, o.Yes, o.full
 	sources, err := i.Confirm(ctx, s, fetched, o.Sources)
 	if err != nil {
 		return err

@@ -1,0 +1,21 @@
+package reach
+
+import "testing"
+
+func TestWhatReachesInside(t *testing.T) {
+	for _, c := range []struct {
+		name, path string
+		want       bool
+	}{
+		{"connectCoreV1GetNamespacedPodExec", "/x", true}, {"pods.exec", "/x", true}, {"ContainerAttach", "/x", true},
+		{"connectCoreV1GetNamespacedServiceProxyWithPath", "/x", true}, {"podPortforward", "/x", true},
+		{"pods.port-forward", "/x", true}, {"x", "/pods/{name}/portforward", true}, {"x", "/containers/{id}/EXEC", true},
+		{"x", "/pods/{name}/proxy/{path...}", true}, {"exec", "/x", true},
+		{"executions.list", "/executions", false}, {"listAttachments", "/attachments/{attach}", false},
+		{"proxies.get", "/proxies/{exec}", false}, {"x", "/x", false}, {"", "", false},
+	} {
+		if got := Inside(c.name, c.path); got != c.want {
+			t.Errorf("%s %s: %v", c.name, c.path, got)
+		}
+	}
+}
