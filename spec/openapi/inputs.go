@@ -115,7 +115,7 @@ func (in *inputs) describe(name string, schema, p *node) scaffold.Input {
 	if text == "" {
 		text = schema.get("description").scalar()
 	}
-	input := scaffold.Input{Name: name, Type: in.typeOf(schema, 0), Description: foreign.Clean(text, maxDescription)}
+	input := scaffold.Input{Name: name, Type: in.typeOf(schema, 0), Description: in.prose.text(text, maxDescription)}
 	input.Values = in.values(schema)
 	if input.Type == "array" {
 		input.Values = in.values(in.resolve(schema.get("items")))

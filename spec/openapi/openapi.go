@@ -38,6 +38,15 @@ type Options struct {
 
 	// Only, unless empty, selects operations by tag, operationId, or "METHOD /path". "*" stands for any text.
 	Only []string
+
+	// Groups, unless empty, selects operations by group, in any case: see [Groups].
+	Groups []string
+
+	// Approve, unless empty, are the operations whose requests wait for a person's approval, by name or "METHOD /path";
+	// "*" stands for any text. Without it those do that may write; with ApproveNone, none. Those that lead to what the
+	// service hosts always do: see [reach.Inside].
+	Approve     []string
+	ApproveNone bool
 }
 
 // NoCredential is the Credential of operations without one.
@@ -48,12 +57,8 @@ const maxOperations = 5000
 
 // Connector returns the connector of a document, and a line for each thing that it leaves out.
 func Connector(data []byte, opts Options) (c *scaffold.Connector, leftOut []string, err error) {
-	r := &reader{opts: opts}
-	if r.root, err = parse(data, &r.notes); err != nil {
-		return nil, nil, hint.New(fmt.Errorf("read the OpenAPI document: %w", err),
-			"pass one OpenAPI 3 document, in JSON or YAML, of at most %d MiB and %d levels", MaxSize>>20, maxDepth)
-	}
-	if err := r.checkVersion(); err != nil {
+	r, err := newReader(data, opts)
+	if err != nil {
 		return nil, nil, err
 	}
 	c = &scaffold.Connector{FQN: opts.FQN, Tool: scaffold.ToolName(opts.FQN), Source: "an OpenAPI document"}
@@ -75,6 +80,9 @@ func Connector(data []byte, opts Options) (c *scaffold.Connector, leftOut []stri
 			return nil, nil, errors.New("the document's schemas refer to each other too often to be read")
 		}
 	}
+	if err := r.checkUsed(); err != nil {
+		return nil, nil, err
+	}
 	r.leaveOutTokens(c)
 	r.noteTheRest()
 	if len(c.Operations) == 0 {
@@ -88,8 +96,18 @@ func Connector(data []byte, opts Options) (c *scaffold.Connector, leftOut []stri
 	return c, r.notes.Lines(), nil
 }
 
+// newReader returns a reader of a document, which is parsed.
+func newReader(data []byte, opts Options) (r *reader, err error) {
+	r = &reader{opts: opts, prose: newProse()}
+	if r.root, err = parse(data, &r.notes); err != nil {
+		return nil, hint.New(fmt.Errorf("read the OpenAPI document: %w", err),
+			"pass one OpenAPI 3 document, in JSON or YAML, of at most %d MiB and %d levels", MaxSize>>20, maxDepth)
+	}
+	return r, r.checkVersion()
+}
+
 // onlyHint is the hint for a document that is too large for one connector.
-const onlyHint = "select what an agent needs with --only, by tag, operationId or \"METHOD /path*\""
+const onlyHint = "select what an agent needs with --groups, or with --only, by tag, operationId or \"METHOD /path*\""
 
 // checkVersion returns an error for what is no document of OpenAPI 3.
 func (r *reader) checkVersion() error {

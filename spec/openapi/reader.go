@@ -16,7 +16,9 @@ type reader struct {
 	root  *node
 	opts  Options
 	notes foreign.Notes
-	steps int // references and properties that were followed
+	prose *prose
+	used  map[string]bool // the options that an operation has
+	steps int             // references and properties that were followed
 
 	scheme  *scheme                  // whose credential the connector has; nil: none
 	schemes map[string]*scheme       // as they were looked up
@@ -52,7 +54,7 @@ func (r *reader) operations() []found {
 			method := strings.ToUpper(key)
 			f := found{method, path, item, item.items[j], method + " " + foreign.Clean(path, 80)}
 			switch {
-			case !slices.Contains(methods, key) || !r.selected(f):
+			case !slices.Contains(methods, key) || !r.selected(f) || !r.inGroups(f):
 			case key == "trace":
 				r.notes.Add("the method TRACE, which is never forwarded", f.where)
 			default:
@@ -133,7 +135,7 @@ func (r *reader) operation(f found) (scaffold.Operation, bool) {
 	if f.method == "GET" || f.method == "HEAD" || f.method == "OPTIONS" {
 		op.Idempotency, op.Approval = "idempotent", ""
 	}
-	op.Summary = foreign.Clean(cmp.Or(f.op.get("summary").scalar(), f.op.get("description").scalar()), maxDescription)
+	op.Summary = r.prose.text(cmp.Or(f.op.get("summary").scalar(), f.op.get("description").scalar()), maxDescription)
 	if f.op.get("deprecated").isTrue() {
 		op.Summary = foreign.Clean("Deprecated: "+op.Summary, maxDescription)
 	}
@@ -155,6 +157,8 @@ func (r *reader) operation(f found) (scaffold.Operation, bool) {
 	if !r.repair(f, &op) || !r.unique(f, &op) {
 		return op, false
 	}
+	setGroup(f, &op)
+	r.setApproval(&op)
 	if len(op.Inputs) == 0 || !slices.ContainsFunc(op.Inputs, func(i scaffold.Input) bool { return i.In != "" }) {
 		op.Query = "declared"
 	}

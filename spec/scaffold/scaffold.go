@@ -45,6 +45,7 @@ type Need struct {
 // Operation is an operation in the form of the file: CONTRACT section 2.
 type Operation struct {
 	Name        string      `json:"name"`
+	Group       string      `json:"group,omitempty"`
 	Summary     string      `json:"summary,omitempty"`
 	Description string      `json:"description,omitempty"`
 	Method      string      `json:"method,omitempty"`

@@ -25,7 +25,7 @@ type connectorNewOptions struct {
 	Dir, name  string
 	host, kind string
 	from, path string
-	only       []string
+	made       openapi.Options // of the document
 }
 
 func newConnectorNewCommand(a *cli.App) *cobra.Command {
@@ -38,11 +38,13 @@ func newConnectorNewCommand(a *cli.App) *cobra.Command {
 			"The connector's name is --name, or that of the Git remote \"origin\" of the directory.\n" +
 			"--from makes the operations, inputs, hosts and credential of an OpenAPI 3 document, in\n" +
 			"YAML or JSON, or of a GraphQL schema, in SDL or the JSON of an introspection query, and\n" +
-			"lists what it left out. Operations that may write get \"approval\": \"required\", so that\n" +
-			"you decide about each. Nothing is fetched.",
+			"lists what it left out. Of a large OpenAPI document it asks on a terminal which groups\n" +
+			"to take, and which operations wait for an approval: those that may write, unless you\n" +
+			"choose otherwise (--groups, --approve). Nothing is fetched.",
 		Example: "  aileron connector new tracker --name github://acme/tracker --host api.acme.com\n" +
 			"  aileron connector new tracker --from openapi.yaml\n" +
 			"  aileron connector new tracker --from openapi.json --only issues --only 'GET /v1/projects*'\n" +
+			"  aileron connector new tracker --from openapi.json --groups issues,pulls --approve 'DELETE *'\n" +
 			"  aileron connector new tracker --from schema.graphql --host api.acme.com",
 		Args: cli.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,8 +59,14 @@ func newConnectorNewCommand(a *cli.App) *cobra.Command {
 		"bearer, api_key, basic, oauth2 or none (default that of the document, or bearer)")
 	f.StringVar(&opts.from, "from", "", "the OpenAPI 3 document or GraphQL schema to make it from")
 	f.StringVar(&opts.path, "path", "", "with a GraphQL schema: the path of its endpoint (default /graphql)")
-	f.StringArrayVar(&opts.only, "only", nil, "with --from: the operations to make, by tag, operationId or "+
+	f.StringArrayVar(&opts.made.Only, "only", nil, "with --from: the operations to make, by tag, operationId or "+
 		"\"METHOD /path\", or by field, as in \"mutation create*\"; * stands for any text")
+	f.StringSliceVar(&opts.made.Groups, "groups", nil,
+		"with --from: the groups of operations to make: tags, or the beginnings of names or paths")
+	f.StringArrayVar(&opts.made.Approve, "approve", nil, "with --from: the operations that wait for your approval, "+
+		"by name or\n\"METHOD /path\"; * stands for any text (default all that may write)")
+	f.BoolVar(&opts.made.ApproveNone, "approve-none", false,
+		"with --from: none wait, but for exec, attach, proxy and port forwarding, which always do")
 	return cmd
 }
 
@@ -81,7 +89,7 @@ func (o *connectorNewOptions) run(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	made := connectorNewJSON{FQN: string(fqn), Dir: o.Dir, Skipped: []string{}, LeftOut: []string{}}
-	c, leftOut, err := o.draft(fqn)
+	c, leftOut, err := o.draft(ctx, a, fqn)
 	if err != nil {
 		printLeftOut(a, leftOut)
 		return err
@@ -111,8 +119,12 @@ func (o *connectorNewOptions) check() error {
 			return err
 		}
 	}
-	if o.from == "" && (len(o.only) > 0 || o.path != "") {
-		return failure.Usagef("--only and --path are for the document that --from names")
+	chosen := len(o.made.Groups)+len(o.made.Approve) > 0 || o.made.ApproveNone
+	if o.from == "" && (len(o.made.Only) > 0 || o.path != "" || chosen) {
+		return failure.Usagef("--only, --groups, --approve and --path are for the document that --from names")
+	}
+	if len(o.made.Approve) > 0 && o.made.ApproveNone {
+		return failure.Usagef("--approve names what waits for an approval, and --approve-none nothing: pass one of them")
 	}
 	return nil
 }
@@ -146,7 +158,8 @@ func (o *connectorNewOptions) fqn(ctx context.Context, a *cli.App) (spec.FQN, er
 }
 
 // draft returns the connector, and what of the document it does not have.
-func (o *connectorNewOptions) draft(fqn spec.FQN) (c *scaffold.Connector, leftOut []string, err error) {
+func (o *connectorNewOptions) draft(ctx context.Context, a *cli.App, fqn spec.FQN,
+) (c *scaffold.Connector, leftOut []string, err error) {
 	host := o.host
 	if host == "" && o.from == "" {
 		host = "api." + scaffold.ToolName(fqn) + ".example"
@@ -165,15 +178,20 @@ func (o *connectorNewOptions) draft(fqn spec.FQN) (c *scaffold.Connector, leftOu
 	if err != nil {
 		return nil, nil, err
 	}
+	o.made.FQN, o.made.Host, o.made.Credential = fqn, host, spec.Kind(o.kind)
 	switch {
+	case graphql.IsSchema(data) && len(o.made.Groups)+len(o.made.Approve) > 0:
+		return nil, nil, failure.Usagef("--groups and --approve are for an OpenAPI document, and --from names a schema")
 	case graphql.IsSchema(data):
 		c, leftOut, err = graphql.Connector(data,
-			graphql.Options{FQN: fqn, Host: host, Path: o.path, Credential: spec.Kind(o.kind), Only: o.only})
+			graphql.Options{FQN: fqn, Host: host, Path: o.path, Credential: spec.Kind(o.kind), Only: o.made.Only})
 	case o.path != "":
 		return nil, nil, failure.Usagef("--path is that of a GraphQL schema's endpoint, and --from names none")
 	default:
-		c, leftOut, err = openapi.Connector(data,
-			openapi.Options{FQN: fqn, Host: host, Credential: spec.Kind(o.kind), Only: o.only})
+		if err := connectors.ChooseOperations(ctx, a.Console, data, &o.made); err != nil {
+			return nil, nil, err
+		}
+		c, leftOut, err = openapi.Connector(data, o.made)
 	}
 	return c, leftOut, failure.OfInput(err, failure.ReasonDocument)
 }
