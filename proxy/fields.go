@@ -62,7 +62,7 @@ func (x *Exchange) watchFields(res *http.Response) error {
 	x.answered = res.StatusCode
 	if events := media == "text/event-stream"; x.isMetered() && (isJSON || events) &&
 		res.Header.Get("Content-Encoding") == "" {
-		x.meter = meter.NewReader(x.match.Operation.Meters, events)
+		x.meter = meter.NewReader(x.match.Operation.Meters, x.match.Operation.MeterModel, events)
 		res.Body = &meteredBody{res.Body, x.meter}
 	}
 	if declared && isJSON {
@@ -183,6 +183,9 @@ func (x *Exchange) settle() {
 	if x.isMetered() && x.answered < http.StatusBadRequest {
 		estimated := x.readMeters(used)
 		x.SetField("meters", used)
+		if x.meter != nil && x.meter.Model() != "" {
+			x.SetField("meters_model", x.meter.Model())
+		}
 		if len(estimated) > 0 {
 			x.SetField("meters_estimated", estimated)
 		}

@@ -102,6 +102,7 @@ type Operation struct {
 	Audit             []AuditField
 	Meters            []Meter
 	MeterNames        []string // those of Meters, each once
+	MeterModel        Meter    // where the name is of the model that Meters are of; without a Source nowhere
 	QueryDeclaredOnly bool     // the query has no names but those of the inputs in it
 	Upgrade           string   // "" or "websocket"
 	Ranges            bool

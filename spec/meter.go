@@ -33,7 +33,6 @@ func (op *Operation) readMeters(n node) {
 			continue
 		}
 		m := Meter{Name: a.text("name", true)}
-		a.text("description", false)
 		switch {
 		case m.Name == "":
 		case !IsMeter(m.Name):
@@ -41,21 +40,41 @@ func (op *Operation) readMeters(n node) {
 		case slices.Contains(budgetNames, m.Name):
 			n.diags.add(a.at("name"), "%q is counted of every request; choose another name", m.Name)
 		}
-		source := a.text("source", true)
-		inner, ok := strings.CutPrefix(source, "response.body.")
-		if m.Source = strings.Split(inner, "."); source != "" && (!ok || !areMeterKeys(m.Source)) {
-			n.diags.add(a.at("source"), "%q is not response.body.PATH, of at most %d plain keys", source, maxMeterKeys)
-		}
-		for j, v := range a.list("events", false, maxMeterPaths) {
-			text, _ := v.(string)
-			keys := strings.Split(text, ".")
-			if !areMeterKeys(keys) {
-				n.diags.add(a.item("events", j), "%q is not a path of at most %d plain keys", text, maxMeterKeys)
-			}
-			m.Events = append(m.Events, keys)
-		}
+		m.Source, m.Events = a.meterPlaces()
 		if op.Meters = append(op.Meters, m); !slices.Contains(op.MeterNames, m.Name) {
 			op.MeterNames = append(op.MeterNames, m.Name)
+		}
+	}
+}
+
+// meterPlaces reads where a value is, in responses and in events.
+func (a node) meterPlaces() (keys []string, events [][]string) {
+	a.text("description", false)
+	source := a.text("source", true)
+	inner, ok := strings.CutPrefix(source, "response.body.")
+	if keys = strings.Split(inner, "."); source != "" && (!ok || !areMeterKeys(keys)) {
+		a.diags.add(a.at("source"), "%q is not response.body.PATH, of at most %d plain keys", source, maxMeterKeys)
+	}
+	for j, v := range a.list("events", false, maxMeterPaths) {
+		text, _ := v.(string)
+		keys := strings.Split(text, ".")
+		if !areMeterKeys(keys) {
+			a.diags.add(a.item("events", j), "%q is not a path of at most %d plain keys", text, maxMeterKeys)
+		}
+		events = append(events, keys)
+	}
+	return keys, events
+}
+
+// readMeterModel reads "meter_model".
+func (op *Operation) readMeterModel(n node) {
+	v, has := n.o.Get("meter_model")
+	if !has {
+		return
+	}
+	if a, ok := n.diags.open(v, n.at("meter_model"), "source", "events", "description"); ok {
+		if op.MeterModel.Source, op.MeterModel.Events = a.meterPlaces(); len(op.Meters) == 0 {
+			n.diags.add(n.at("meter_model"), "it is for an operation with a \"meter\"")
 		}
 	}
 }

@@ -120,7 +120,8 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op := &Operation{Connector: c, Approval: ApprovalNone}
 	n, ok := tool.diags.open(v, path, "name", "group", "summary", "description", "method", "path", "hosts",
 		"idempotency", "response_timeout", "approval", "credential", "inputs", "audit", "query", "upgrade", "ranges",
-		"packed", "wildcard_credential", "headers", "escaped_slash", "mcp", "graphql", "meter", "body", "content_type")
+		"packed", "wildcard_credential", "headers", "escaped_slash", "mcp", "graphql", "meter", "meter_model", "body",
+		"content_type")
 	if !ok {
 		return op
 	}
@@ -155,6 +156,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op.readGraphQL(n)
 	op.readAudit(n)
 	op.readMeters(n)
+	op.readMeterModel(n)
 	op.readCredential(n)
 	op.readHeaders(n)
 	return op

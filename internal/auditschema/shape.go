@@ -116,6 +116,8 @@ func exchange(more object) object {
 		"graphql_hash":            text("The SHA-256 of the stored document that a request of GraphQL names."),
 		"meters": object{"type": "object", "additionalProperties": atLeast(0, ""),
 			"description": "What it used up, by the names of meters."},
+		"meters_model": matching(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,63}$`,
+			"The model that the meters are of, as the response names it."),
 		"meters_estimated": list(text(""), "The meters that were estimated."),
 		"packed":           text("The kind of packed data in the response, which was searched as bytes."),
 		"body_fields":      oneOf("Declared fields of the response could not be read.", "unread"),

@@ -48,6 +48,7 @@ type Config struct {
 	Sandbox  Sandbox  `toml:"sandbox"`
 	Approval Approval `toml:"approval"`
 	Budget   Budget   `toml:"budget"`
+	Prices   Prices   `toml:"prices"`
 }
 
 // Approval is how a person is asked about requests that wait for an approval.
@@ -160,7 +161,7 @@ func Read(home string) (Config, error) {
 		err := fmt.Errorf("read %s: unknown key %s", path, strings.Join(names, ", "))
 		return Config{}, hint.New(err, "docs/configuration.md lists the keys")
 	}
-	if err := errors.Join(c.Limits.check(), c.Approval.check(), c.Budget.check()); err != nil {
+	if err := errors.Join(c.Limits.check(), c.Approval.check(), c.Budget.check(), c.Prices.check()); err != nil {
 		return Config{}, hint.New(fmt.Errorf("read %s: %w", path, err), "leave the key out to get its default")
 	}
 	return c, nil

@@ -161,6 +161,26 @@ func TestSessionsAtOnceGetTheLimitTogether(t *testing.T) {
 	}
 }
 
+// One session has the accounts at a time, and a process that is stopped while it has them does not stop the others.
+func TestALockedFileIsNotWaitedForWithoutEnd(t *testing.T) {
+	h := newHome(t)
+	open := func(session string) *daybook.Book {
+		book := must.Get(daybook.Open(daybook.Options{Dir: h.dir, Session: session,
+			Alive: func(string) bool { return true }, Now: func() time.Time { return h.now }}))(t)
+		t.Cleanup(book.Close)
+		return book
+	}
+	a, b := open("A"), open("B")
+	var inside error
+	must.Do(t, a.Change("2026-03-09", func(meter.Accounts) bool {
+		inside = b.Change("2026-03-09", func(meter.Accounts) bool { return true })
+		return false
+	}))
+	if inside == nil || !strings.Contains(inside.Error(), "another session keeps it locked") {
+		t.Errorf("Change while another session has the accounts: %v", inside)
+	}
+}
+
 // A write that was cut off leaves the change before it; a file that cannot be read denies.
 func TestATornFile(t *testing.T) {
 	h := newHome(t)

@@ -45,6 +45,13 @@ func Print(c *console.Console, e launch.Ended) {
 	if r.MoreUses > 0 {
 		line("", "%d further requests with credentials", r.MoreUses)
 	}
+	for i, u := range r.Spent {
+		if i == maxEndedLines {
+			line("", "and %s", hint.Plural(len(r.Spent)-i, "other model"))
+			break
+		}
+		line(first(i, "used"), "%s: %s", cmp.Or(u.Name, "model not known"), u.Text())
+	}
 	if r.Redactions > 0 {
 		line("redacted", "%s of secrets in responses", hint.Plural(r.Redactions, "occurrence"))
 	}

@@ -29,7 +29,7 @@ import (
 func newSession(opts Options) *Session {
 	return &Session{
 		opts: opts.withDefaults(), id: audit.NewID(), vault: opts.Vault, start: time.Now(), ready: make(chan struct{}),
-		tally: tally{optional: opts.Optional},
+		tally: tally{optional: opts.Optional, prices: opts.Config.Prices},
 	}
 }
 

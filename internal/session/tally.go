@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/config"
+	"github.com/ALRubinger/aileron/internal/spending"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -28,6 +30,8 @@ type Tally struct {
 	Unrenewed []string // bindings whose last renewal failed
 
 	Approvals Asked // of requests that waited for a person
+
+	Spent []spending.Use // what requests with meters have used, by model
 }
 
 // Asked counts the questions about requests that need an approval.
@@ -75,6 +79,8 @@ type tally struct {
 	uses     map[useKey]*Use
 	refusals map[refusalKey]*Refusal
 	unneeded map[Request]*Refusal // of optional requests
+	prices   config.Prices        // set before the first row
+	spent    *spending.Sum        // by model; nil: nothing was
 }
 
 type (
@@ -121,6 +127,7 @@ func (t *tally) add(r *audit.Row) {
 	case audit.DecisionProxied, audit.DecisionUpgrade:
 		t.sum.Proxied++
 		t.use(r)
+		t.spend(r)
 	case audit.DecisionPassthrough:
 		t.sum.Passthrough++
 	case audit.DecisionRejected:
@@ -152,6 +159,20 @@ func (t *tally) renewed(r *audit.Row) {
 	case r.Event == audit.EventBindingRefreshed && has:
 		t.sum.Unrenewed = slices.DeleteFunc(t.sum.Unrenewed, func(name string) bool { return name == r.Binding })
 	}
+}
+
+// maxModels bounds the models that are told apart.
+const maxModels = 64
+
+// spend adds what a request with meters has used.
+func (t *tally) spend(r *audit.Row) {
+	if r.Fields["meters"] == nil {
+		return
+	}
+	if t.spent == nil {
+		t.spent = spending.New(t.prices, maxModels, spending.ModelOf)
+	}
+	t.spent.Add(r)
 }
 
 func (t *tally) use(r *audit.Row) {
@@ -258,6 +279,9 @@ func (t *tally) read() Tally {
 	defer t.mu.Unlock()
 	sum := t.sum
 	sum.Unrenewed = slices.Clone(t.sum.Unrenewed)
+	if t.spent != nil {
+		sum.Spent = t.spent.Uses()
+	}
 	for _, u := range t.uses {
 		sum.Uses = append(sum.Uses, *u)
 	}

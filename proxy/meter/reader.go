@@ -1,7 +1,8 @@
 // Package meter counts what operations use up, such as the tokens of a model, and denies what is beyond a budget.
 //
 // A [Reader] finds the declared numbers in a response while it is passed on: [Reader.Write] takes its bytes, and
-// [Reader.Read] returns what was found. It keeps the numbers alone, never a part of the response.
+// [Reader.Read] returns what was found. It keeps the numbers alone, and the name of the model, never
+// another part of the response.
 //
 // A [Ledger] has the limits of one session. Each request asks it with [Ledger.Admit], and reports with
 // [Charge.Settle] what it has used:
@@ -17,6 +18,7 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/ALRubinger/aileron/spec"
 )
@@ -35,6 +37,7 @@ type Reader struct {
 	paths  []wanted
 	values []int64 // by meter; -1: there was none
 	bad    bool    // a number was negative, or too large
+	model  string  // the name of it; "": there was none
 
 	stream bool
 	line   lineState
@@ -46,15 +49,18 @@ type Reader struct {
 	over  int // values deeper than maxDepth that are open
 
 	text, escaped, isKey, expectKey bool
+	isModel                         bool
 	next                            uint64 // the paths that lead to the next value
 	token                           []byte // of a key or a number
 	number, long                    bool
 }
 
 type wanted struct {
-	meter int
+	meter int // modelPath: that of the model's name
 	keys  []string
 }
+
+const modelPath = -1
 
 // frame is an object or an array that is open.
 type frame struct {
@@ -71,9 +77,18 @@ const (
 	lineIsOther
 )
 
-// NewReader returns a reader for the meters of an operation. stream is true for a response of events.
-func NewReader(meters []spec.Meter, stream bool) *Reader {
+// NewReader returns a reader for the meters of an operation, and the model that they are of. stream is true for a
+// response of events.
+func NewReader(meters []spec.Meter, model spec.Meter, stream bool) *Reader {
 	r := &Reader{meters: meters, stream: stream, token: make([]byte, 0, maxKey)}
+	if len(model.Source) > 0 {
+		r.paths = append(r.paths, wanted{modelPath, model.Source})
+	}
+	if stream {
+		for _, keys := range model.Events {
+			r.paths = append(r.paths, wanted{modelPath, keys})
+		}
+	}
 	for i, m := range meters {
 		r.values = append(r.values, -1)
 		r.paths = append(r.paths, wanted{i, m.Source})
@@ -165,6 +180,7 @@ func (r *Reader) scan(p []byte) {
 			r.keep(p[:1], maxNumber)
 		case c == '"':
 			r.text, r.isKey = true, r.expectKey && r.over == 0
+			r.isModel = !r.isKey && r.model == "" && r.next != 0 && r.atModel()
 			r.token, r.long = r.token[:0], false
 		case c == '{' || c == '[':
 			r.open(c == '[')
@@ -196,19 +212,33 @@ func (r *Reader) scanText(p []byte) []byte {
 		r.escaped, r.long = true, true // a key that is escaped is none that is looked for
 		return p[esc+1:]
 	}
-	if r.isKey {
+	if r.isKey || r.isModel {
 		r.keep(part, maxKey)
 	}
 	if end < 0 {
 		return nil
 	}
 	r.text = false
-	if r.isKey {
+	switch {
+	case r.isKey:
 		r.endKey()
-	} else {
-		r.next = 0
+		return p[end+1:]
+	case r.isModel && !r.long && IsModel(string(r.token)):
+		r.model = string(r.token)
 	}
+	r.next = 0
 	return p[end+1:]
+}
+
+// atModel reports whether the next value is the name of the model.
+func (r *Reader) atModel() bool {
+	level := r.level()
+	for i, w := range r.paths {
+		if w.meter == modelPath && r.next&(1<<i) != 0 && len(w.keys) == level {
+			return true
+		}
+	}
+	return false
 }
 
 // keep adds bytes to a key or a number, up to a bound.
@@ -297,7 +327,7 @@ func (r *Reader) endNumber() {
 	level, next := r.level(), r.next
 	r.next = 0
 	for i, w := range r.paths {
-		if next&(1<<i) == 0 || len(w.keys) != level {
+		if next&(1<<i) == 0 || len(w.keys) != level || w.meter == modelPath {
 			continue
 		}
 		v, err := strconv.ParseFloat(string(r.token), 64)
@@ -323,6 +353,21 @@ func (r *Reader) Read() (found map[string]int64, good bool) {
 		}
 	}
 	return found, !r.bad
+}
+
+// Model returns the name of the model, which fits into a row ([IsModel]), "" if there was none.
+func (r *Reader) Model() string { return r.model }
+
+// IsModel reports whether text may be the name of a model in a row: at most 64 letters, digits and ._:/@-, of which the
+// first is a letter or a digit. An upstream chooses it.
+func IsModel(s string) bool {
+	for i, c := range []byte(s) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && (i == 0 || strings.IndexByte("._:/@-", c) < 0) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxKey
 }
 
 // Sum returns a+b, of numbers that are not negative, and at most the largest that is counted.

@@ -18,6 +18,46 @@ func meters() []spec.Meter {
 	}
 }
 
+// model is where its name is.
+func model() spec.Meter {
+	return spec.Meter{Source: []string{"model"}, Events: [][]string{{"message", "model"}}}
+}
+
+// The name of a model is what an upstream chooses: one that is no short word is none.
+func TestTheNameOfAModelIsAShortWord(t *testing.T) {
+	usage := `"usage":{"input":1,"output":2}`
+	for body, want := range map[string]string{
+		`{"model":"claude-x-4.5",` + usage + `}`:                 "claude-x-4.5",
+		`{` + usage + `,"model":"org/m:free@1"}`:                 "org/m:free@1",
+		`{"model":"a","model":"b"}`:                              "a",
+		`{"x":{"model":"a"},"y":["model","b"],"z":"model"}`:      "",
+		`{"model":"` + strings.Repeat("m", 65) + `"}`:            "",
+		`{"model":"a\u001b[31m"}`:                                "",
+		`{"model":"a b"}`:                                        "",
+		"{\"model\":\"\x1b[31m\"}":                               "",
+		`{"model":""}`:                                           "",
+		`{"model":"-rf"}`:                                        "",
+		`{"model":7}`:                                            "",
+		`{"model":{"model":"a"}}`:                                "",
+		`{"model":null,"message":{"model":"of-an-event-alone"}}`: "",
+	} {
+		for _, size := range []int{1, 1 << 20} {
+			r := meter.NewReader(meters(), model(), false)
+			for rest := body; rest != ""; rest = rest[min(size, len(rest)):] {
+				r.Write([]byte(rest[:min(size, len(rest))]))
+			}
+			if got := r.Model(); got != want {
+				t.Errorf("%s in pieces of %d: Model = %q, want %q", body, size, got, want)
+			}
+		}
+	}
+	r := meter.NewReader(meters(), model(), true)
+	r.Write([]byte("data: {\"message\":{\"model\":\"first\"}}\n\ndata: {\"model\":\"second\"}\n\n"))
+	if got := r.Model(); got != "first" {
+		t.Errorf("of events, Model = %q, want that of the first", got)
+	}
+}
+
 func TestReader(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 100) + `1` + strings.Repeat(`}`, 100)
 	for name, c := range map[string]struct {
@@ -75,7 +115,7 @@ func TestReader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, size := range []int{1, 3, 1 << 20} {
-				r := meter.NewReader(meters(), c.stream)
+				r := meter.NewReader(meters(), model(), c.stream)
 				for rest := c.body; rest != ""; rest = rest[min(size, len(rest)):] {
 					r.Write([]byte(rest[:min(size, len(rest))]))
 				}
@@ -92,7 +132,7 @@ func of(input, output int64) map[string]int64 {
 }
 
 func TestReaderKeepsNothingOfTheResponse(t *testing.T) {
-	r := meter.NewReader(meters(), true)
+	r := meter.NewReader(meters(), model(), true)
 	event := []byte("data: {\"delta\":{\"text\":\"" + strings.Repeat("word ", 200) + "\"}}\n\n")
 	if n := testing.AllocsPerRun(100, func() { r.Write(event) }); n != 0 {
 		t.Errorf("an event takes %v allocations, want none", n)
@@ -103,7 +143,7 @@ func FuzzReader(f *testing.F) {
 	f.Add(`{"usage":{"input":1}}`, true)
 	f.Add("data: {\"usage\":{\"output\":2}}\n\n", false)
 	f.Fuzz(func(t *testing.T, body string, stream bool) {
-		whole, pieces := meter.NewReader(meters(), stream), meter.NewReader(meters(), stream)
+		whole, pieces := meter.NewReader(meters(), model(), stream), meter.NewReader(meters(), model(), stream)
 		whole.Write([]byte(body))
 		for i := range len(body) {
 			pieces.Write([]byte{body[i]})
@@ -124,7 +164,7 @@ func FuzzReader(f *testing.F) {
 func BenchmarkReader(b *testing.B) {
 	event := []byte("event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":" +
 		"{\"type\":\"text_delta\",\"text\":\"some words of it\"}}\n\n")
-	r := meter.NewReader(meters(), true)
+	r := meter.NewReader(meters(), model(), true)
 	b.SetBytes(int64(len(event)))
 	for b.Loop() {
 		r.Write(event)
