@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/e2e/recipes"
+	"github.com/ALRubinger/aileron/e2e/stub"
+)
+
+// A real agent whose budget is used up ends, and shows why: it does not try again without end, and its model gets
+// nothing more. A day's budget holds for the next session too, also after one that was killed in the middle.
+func TestAnAgentShowsThatItsBudgetIsUsedUp(t *testing.T) {
+	for _, name := range []string{"claude", "opencode with anthropic"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if name != "claude" {
+				harness.Turn(t)
+			}
+			showsItsBudget(t, prompts[name])
+		})
+	}
+}
+
+func showsItsBudget(t *testing.T, a prompted) {
+	harness.NeedEngine(t, "podman")
+	recipes.Need(t, "podman", recipes.Agent(a.agent))
+	u := newUser(t, stub.Script{Command: "echo TOOL-RAN", Hold: true}, a.connector)
+	if a.config != "" {
+		must.Do(t, os.WriteFile(filepath.Join(u.project, a.agent+".json"), []byte(a.config), 0o644))
+	}
+	launch := func(flags ...string) []string {
+		flags = append([]string{"launch", "--sandbox=podman", "--keep=false", "--dir", u.project}, flags...)
+		return append(append(append(flags, u.reach()...), a.agent, "--"), a.args...)
+	}
+
+	// Each response of the model has 5 tokens.
+	r := u.run(launch("--budget", "output_tokens=5")...)
+	contains(t, "what the agent said", r.out+r.err, "the budget of the session is used up: ", "of 5 output_tokens")
+	if strings.Contains(r.out, "All done, says the stub.") {
+		t.Errorf("the agent went on: %s", r.out)
+	}
+
+	// The first session of a day is killed while the model thinks about the tool's result.
+	must.Do(t, os.WriteFile(filepath.Join(u.home, "config.toml"), []byte("[budget.day]\noutput_tokens = 10\n"), 0o600))
+	before := u.requestsTo(a.endpoint)
+	killed := u.command(launch()...)
+	must.Do(t, killed.Start())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = killed.Wait() }()
+	if !u.modelIsTold("TOOL-RAN", ended) {
+		t.Fatal("the agent ended before the model was told what the tool said")
+	}
+	must.Do(t, killed.Process.Kill())
+	<-ended
+	asked := u.requestsTo(a.endpoint)
+	if asked-before < 2 {
+		t.Fatalf("the first session of the day asked the model %d times, want twice or more", asked-before)
+	}
+	r = u.run(launch()...)
+	contains(t, "what the agent said", r.out+r.err, "the budget of the day is used up: ", "of 10 output_tokens")
+	if more := u.requestsTo(a.endpoint) - asked; more != 0 {
+		t.Errorf("the model was asked %d times more after the budget of the day was used up", more)
+	}
+	if rows := u.rows("--reason", "budget_exhausted"); len(rows) > 12 {
+		t.Errorf("%d requests were denied in two sessions: the agent tries again without end", len(rows))
+	}
+	close(u.origin.Release)
+	waitFor(t, func() bool { return u.run("sandbox", "prune").code == 0 && u.leftovers() == "" })
+}
+
+// requestsTo returns how many requests a model had at a path.
+func (u *user) requestsTo(path string) (n int) {
+	for _, s := range u.origin.Seen() {
+		if s.Path == path {
+			n++
+		}
+	}
+	return n
+}
