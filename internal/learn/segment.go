@@ -142,7 +142,7 @@ func count(s string) (n counts) {
 }
 
 // isToken reports whether a text looks like a secret: what a generator makes, and no person. It is a guess: some
-// generated texts pass, the more the shorter they are, as do one in four of 12 letters and digits.
+// generated texts pass, the more the shorter they are ([isDrawn], [hasRandomLetters]).
 func isToken(s string) bool {
 	lower := strings.ToLower(s)
 	for _, p := range secretPrefixes {
@@ -157,11 +157,11 @@ func isToken(s string) bool {
 	if hasRandomLetters(s) {
 		return true
 	}
-	if len(s) < 12 || isUUID(s) || isULID(s) || isDigits(s) || isDate(s) {
+	if len(s) < minRun || isUUID(s) || isULID(s) || isDigits(s) || isDate(s) {
 		return false
 	}
 	for part := range strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune("-.,+=~!$&'()*:@%", r) }) {
-		if isTokenPart(part) {
+		if isTokenPart(part) || isDrawn(part) {
 			return true
 		}
 	}

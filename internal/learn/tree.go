@@ -26,16 +26,25 @@ type Operation struct {
 	Requests int
 	Refused  int      // of Requests
 	Rows     []string // ids of the first of them, at most MaxRows
+
+	archive bool // see AnyPath
 }
 
 // plainPort is the port of HTTP without TLS.
 const plainPort = 80
 
 // AnyPath reports whether the operation is for every path of its host. archive is true if a connector may allow it
-// without asking: it is reads in plain HTTP, as apt sends them.
+// without asking: it is reads of packages in plain HTTP, as apt sends them.
 func (op Operation) AnyPath() (is, archive bool) {
 	is = len(op.Segments) == 0
-	return is, is && op.Port == plainPort && IsRead(op.Method)
+	return is, is && op.archive
+}
+
+// packages are the ends of names of files of which archives consist.
+var packages = []string{".deb", ".udeb", ".ddeb", ".dsc", ".apk", ".rpm", ".xz", ".gz", ".bz2", ".zst"}
+
+func isPackage(path string) bool {
+	return slices.ContainsFunc(packages, func(end string) bool { return strings.HasSuffix(path, end) })
 }
 
 // Segment is a part of a template.
@@ -63,6 +72,7 @@ const (
 type Tree struct {
 	hosts map[authority]*node
 	open  map[authority]map[string]*call // reads that passed whose paths no template can have, by method
+	plain map[authority]bool             // of open, those with a path that is none of a package
 	nodes int
 	// closed is true from when compaction no longer made room: only what is there is counted.
 	closed bool
@@ -143,8 +153,17 @@ func (t *Tree) addOpen(r Request) bool {
 		calls[strings.Clone(r.Method)] = &call{}
 	}
 	calls[r.Method].add(r)
+	if !isPackage(r.Path) {
+		if t.plain == nil {
+			t.plain = map[authority]bool{}
+		}
+		t.plain[authority{strings.Clone(r.Host), r.Port}] = true
+	}
 	return true
 }
+
+// isArchive reports whether all that no template can have was a read of a package in plain HTTP.
+func (t *Tree) isArchive(at authority) bool { return at.port == plainPort && !t.plain[at] }
 
 // add counts a request.
 func (c *call) add(r Request) {
@@ -322,6 +341,13 @@ func (n *node) generalise(whole bool) {
 	}
 	for _, as := range slices.Sorted(maps.Keys(alike)) {
 		names := alike[as]
+		drawn, names := sameLength(names)
+		for _, name := range drawn {
+			n.absorb(name)
+		}
+		if len(names) == 0 {
+			continue
+		}
 		many := manyReads
 		if !n.kids[names[0]].onlyReads() {
 			many = manyWrites
@@ -341,6 +367,22 @@ func (n *node) generalise(whole bool) {
 			n.absorb(name)
 		}
 	}
+}
+
+// sameLength returns those of names side by side that show by each other that they were drawn at random, and the rest.
+func sameLength(names []string) (drawn, others []string) {
+	byLength := map[int][]string{}
+	for _, name := range names {
+		byLength[len(name)] = append(byLength[len(name)], name)
+	}
+	for _, length := range slices.Sorted(maps.Keys(byLength)) {
+		if alike := byLength[length]; areDrawn(alike) {
+			drawn = append(drawn, alike...)
+		} else {
+			others = append(others, alike...)
+		}
+	}
+	return drawn, others
 }
 
 // likeness is equal for nodes that may be values of one variable: their requests have the same methods, and go on or
@@ -463,7 +505,9 @@ func (t *Tree) Operations() (all []Operation) {
 			})
 		}
 		for _, method := range slices.Sorted(maps.Keys(open)) {
-			all = append(all, operation(a, method, nil, open[method]))
+			op := operation(a, method, nil, open[method])
+			op.archive = t.isArchive(a)
+			all = append(all, op)
 		}
 		all = append(all, templates...)
 	}
@@ -474,7 +518,7 @@ func (t *Tree) Operations() (all []Operation) {
 // else, or is an archive: in plain HTTP, with nothing but reads, all of which passed.
 func (t *Tree) leaveOut(at authority) {
 	n := t.hosts[at]
-	if n == nil || at.port == plainPort && n.onlyReads() && n.passed() {
+	if n == nil || t.isArchive(at) && n.onlyReads() && n.passed() {
 		return
 	}
 	for _, c := range t.open[at] {
