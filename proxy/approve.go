@@ -59,6 +59,11 @@ func (x *Exchange) awaitApproval() *Denial {
 	if !asks {
 		return nil
 	}
+	if x.shows {
+		d := ReasonApproval.Deny("%s asks for an approval itself, and is no preview of another request then", x.what())
+		d.advice = noSurface
+		return d
+	}
 	until := time.Now().Add(x.p.cfg.Hold)
 	ctx, cancel := context.WithCancelCause(x.request.Context())
 	defer cancel(nil)

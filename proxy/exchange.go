@@ -54,6 +54,7 @@ type Exchange struct {
 
 	asked *approval.Subject // what a person has approved; nil: it needs no approval, or has none yet
 	hold  *budget.Hold      // of a request that was held for an approval; nil: it was not
+	shows bool              // it is the preview of another request, for the person who is asked about that
 
 	websocket *modify.WebSocket // the handshake that was asked for; nil: none was
 
@@ -124,6 +125,14 @@ func (x *Exchange) Body(other io.ReadCloser) io.ReadCloser {
 // Under makes g the grants of the exchange.
 func (x *Exchange) Under(g *Grants) *Exchange {
 	x.grants = g
+	return x
+}
+
+// Previews makes the exchange the preview of a request that an approval is about, which its row names. It never waits
+// for an approval of its own.
+func (x *Exchange) Previews(id string) *Exchange {
+	x.shows = true
+	x.SetField("preview_of", id)
 	return x
 }
 

@@ -13,7 +13,9 @@ import (
 
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/proxy/approval"
 	"github.com/ALRubinger/aileron/proxy/front"
+	"github.com/ALRubinger/aileron/proxy/preview"
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/rogpeppe/go-internal/txtar"
 )
@@ -22,6 +24,10 @@ var updateStories = flag.Bool("update", false, "write what happened into the sto
 
 // The tests inside the package have a front too.
 func init() { //nolint:gochecknoinits // an import of package front would be a cycle there
+	proxy.NewPreviews = func(p *proxy.Plane, q *approval.Queue) (func(context.Context, string), func()) {
+		previews := preview.New(p, q)
+		return previews.Fetch, previews.Wait
+	}
 	proxy.NewFront = func(p *proxy.Plane) func(context.Context, net.Listener, bool, bool) error {
 		f := front.New(p)
 		return func(ctx context.Context, l net.Listener, sealed, redirected bool) error {

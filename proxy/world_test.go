@@ -24,6 +24,7 @@ import (
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/rowschema"
+	"github.com/ALRubinger/aileron/proxy/approval"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/proxy/wire"
@@ -69,6 +70,9 @@ const testSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"g
 
 // NewFront returns what serves a plane. Package front imports this one, so story_test.go sets it, from outside.
 var NewFront func(*Plane) func(ctx context.Context, l net.Listener, sealed, redirected bool) error
+
+// NewPreviews returns what fetches the preview of a question; likewise.
+var NewPreviews func(*Plane, *approval.Queue) (fetch func(ctx context.Context, id string), wait func())
 
 // The endpoints of the session's API, and the forms of a response that a shell reads.
 const (

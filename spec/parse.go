@@ -56,6 +56,7 @@ func (c *Connector) read(v any, d *diagnostics) {
 	c.shareHeaders(top)
 	c.checkOneKind(top)
 	c.checkAllJudge(top)
+	c.linkPreviews()
 }
 
 // checkOneKind records the first operation whose credential is of a second kind.
@@ -121,7 +122,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	n, ok := tool.diags.open(v, path, "name", "group", "summary", "description", "method", "path", "hosts",
 		"idempotency", "response_timeout", "approval", "credential", "inputs", "audit", "query", "upgrade", "ranges",
 		"packed", "wildcard_credential", "headers", "escaped_slash", "mcp", "graphql", "meter", "meter_model", "body",
-		"content_type")
+		"content_type", "preview")
 	if !ok {
 		return op
 	}
@@ -158,6 +159,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op.readMeters(n)
 	op.readMeterModel(n)
 	op.readCredential(n)
+	op.readPreview(n)
 	op.readHeaders(n)
 	return op
 }
@@ -261,9 +263,13 @@ func (op *Operation) badSource(source string) string {
 	if !ok {
 		return "is neither path.NAME nor response.body.PATH"
 	}
-	// No modifiers, queries, multipaths, escapes or literals: gjson would
-	// compute with them, and a reviewer could not see which value is meant.
-	if strings.ContainsAny(inner, "@|{}[]()!~<>=%`\"\\$,") || slices.Contains(strings.Split(inner, "."), "") {
+	return badBodyPath(inner)
+}
+
+// badBodyPath returns why a path is no plain one of gjson, or "" if it is. No modifiers, queries, multipaths, escapes
+// or literals: gjson would compute with them, and a reviewer could not see which value is meant.
+func badBodyPath(path string) string {
+	if strings.ContainsAny(path, "@|{}[]()!~<>=%`\"\\$,") || slices.Contains(strings.Split(path, "."), "") {
 		return "is not a plain gjson path"
 	}
 	return ""

@@ -15,6 +15,7 @@ import (
 const (
 	deciderTimeout = 5 * time.Second // from the moment at which a request begins to wait
 	maxDeciding    = 4               // questions at a time
+	previewShare   = 4               // tenths of the time for a preview to come
 )
 
 // SurfaceDecider is the surface of a decision of a [Decider].
@@ -31,6 +32,8 @@ type Decider struct {
 	Start func(*exec.Cmd) error
 	// Redact returns a text without secrets. Nil: it stays as it is.
 	Redact func(string) string
+	// Preview returns a question with what the service says of it, if that comes before ctx ends. Nil: there is nothing.
+	Preview func(ctx context.Context, q approval.Question) approval.Question
 	// Ask is called with each question that waits for the owner. why is one line.
 	Ask func(q approval.Question, why string)
 	// Warn reports that the program gives no answer, the first time; nil: it is not reported.
@@ -129,6 +132,11 @@ func (d *Decider) consult(ctx context.Context, gone <-chan struct{}, q opened) (
 		case <-ctx.Done():
 		}
 	}()
+	if d.Preview != nil {
+		within, cancel := context.WithTimeout(ctx, d.timeout*previewShare/10)
+		q.Question = d.Preview(within, q.Question)
+		cancel()
+	}
 	shown := d.shown(q.Question)
 	text, err := json.Marshal(shown)
 	if err != nil {
@@ -184,6 +192,14 @@ func (d *Decider) shown(q approval.Question) shown {
 			of = append(of, approval.Value{Name: clean(v.Name), In: v.In, Value: clean(v.Value)})
 		}
 		*list = of
+	}
+	if p := q.Preview; p != nil {
+		of := *p
+		of.Values = make([]approval.Value, 0, len(p.Values))
+		for _, v := range p.Values { // it decides about the request: no secret of a preview hides a part of that
+			of.Values = append(of.Values, approval.Value{Name: v.Name, Value: d.redact(v.Value)})
+		}
+		s.Preview = &of
 	}
 	switch {
 	case s.Unseen != "":

@@ -16,21 +16,34 @@ import (
 	"github.com/ALRubinger/aileron/proxy/approval"
 )
 
-// The marks of what an agent wrote: of a line, and of what follows of one that is too long. No line of aileron's begins
-// with one.
+// Author is who wrote a line that [Show] prints.
+type Author string
+
+// The authors. What a service says may repeat what an agent wrote, and is trusted no more.
 const (
-	agentMark = "  | "
-	moreMark  = "  |+"
+	Own     Author = "own"
+	Agent   Author = "agent"
+	Service Author = "service"
 )
 
-// Unmark returns a line that [Show] printed without its mark, whether an agent wrote it, and whether it goes on with
-// the line before.
-func Unmark(line string) (words string, agent, more bool) {
-	if words, more = strings.CutPrefix(line, moreMark); more {
-		return words, true, true
+// marks are those of what others wrote: of a line, and of what follows of one that is too long. No line of aileron's
+// begins with one.
+var marks = map[Author]struct{ line, more string }{Agent: {"  | ", "  |+"}, Service: {"  > ", "  >+"}}
+
+// markWidth is the width of a mark.
+const markWidth = 4
+
+// Unmark returns a line that [Show] printed without its mark, who wrote it, and whether it continues the line before.
+func Unmark(line string) (words string, by Author, more bool) {
+	for by, mark := range marks {
+		if words, more = strings.CutPrefix(line, mark.more); more {
+			return words, by, true
+		}
+		if words, is := strings.CutPrefix(line, mark.line); is {
+			return words, by, false
+		}
 	}
-	words, agent = strings.CutPrefix(line, agentMark)
-	return words, agent, false
+	return line, Own, false
 }
 
 // maxColumns is the most that a line of an agent's has, so that a terminal does not fold it where there is no mark.
@@ -42,7 +55,7 @@ func Show(out io.Writer, q approval.Question, columns int) error {
 	if columns == 0 || columns > maxColumns {
 		columns = maxColumns
 	}
-	p := &printer{cells: max(columns-len(agentMark)-1, 8)}
+	p := &printer{cells: max(columns-markWidth-1, 8)}
 	p.line("id", q.ID)
 	p.line("state", stateText(q))
 	p.line("session", q.SessionID+" of "+cmp.Or(q.Agent, "-"))
@@ -62,6 +75,7 @@ func Show(out io.Writer, q approval.Question, columns int) error {
 	if q.Asks != "" {
 		p.line("asks for", q.Asks)
 	}
+	p.preview(q.Preview)
 	p.own("what the agent asks for:")
 	p.agent(q.Method + " " + q.Path)
 	if q.Query != "" {
@@ -90,14 +104,46 @@ func (p *printer) line(name, value string) {
 
 func (p *printer) own(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
-// agent prints what an agent wrote, in as many lines as it takes.
-func (p *printer) agent(text string) {
-	mark, rest := agentMark, []rune(termsafe.Line(text))
+// agent prints what an agent wrote.
+func (p *printer) agent(text string) { p.marked(Agent, text) }
+
+// marked prints what another wrote, in as many lines as it takes.
+func (p *printer) marked(by Author, text string) {
+	mark, rest := marks[by].line, []rune(termsafe.Line(text))
 	for first := true; first || len(rest) > 0; first = false {
 		// No more characters than cells: those that combine take none.
 		n := min(max(console.Fitting(rest, p.cells), 1), p.cells, len(rest))
 		p.own("%s%s", mark, string(rest[:n]))
-		mark, rest = moreMark, rest[n:]
+		mark, rest = marks[by].more, rest[n:]
+	}
+}
+
+// preview prints what the service says of a request.
+func (p *printer) preview(v *approval.Preview) {
+	if v == nil {
+		return
+	}
+	name := termsafe.Line(v.Tool + " " + v.Operation)
+	if v.Problem != "" {
+		p.own("no preview (%s): %s", name, termsafe.Line(v.Problem))
+		return
+	}
+	p.own("what the service says (%s); an agent may have written parts of it:", name)
+	for _, value := range v.Values {
+		prefix := ""
+		if value.Name != "" {
+			prefix = value.Name + ": "
+		}
+		for text := range strings.Lines(value.Value) {
+			p.marked(Service, prefix+strings.TrimSuffix(text, "\n"))
+			prefix = strings.Repeat(" ", min(len(prefix), 2))
+		}
+		if value.Value == "" {
+			p.marked(Service, prefix)
+		}
+	}
+	if v.Cut {
+		p.own("it says more, which is not shown")
 	}
 }
 

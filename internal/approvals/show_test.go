@@ -21,12 +21,16 @@ func TestWhatAnAgentWroteIsMarked(t *testing.T) {
 			Path: "/p" + evil, Query: "q=" + evil, Inputs: []approval.Value{{Name: "n" + evil, In: "path", Value: evil}},
 			Fields: []approval.Value{{Name: "X-A", Value: evil}}, Body: []byte(evil + "\n" + strings.Repeat("é", 500) +
 				strings.Repeat("a\u0301", 100) + strings.Repeat("日本", 100) +
-				strings.Repeat("\nline", 500)), BodyBytes: 5000, BodySHA256: "d"}}
+				strings.Repeat("\nline", 500)), BodyBytes: 5000, BodySHA256: "d"},
+		Preview: &approval.Preview{Tool: "x", Operation: "get", Status: 200, Cut: true, Values: []approval.Value{
+			{Name: "title", Value: evil + strings.Repeat("日本", 100)}, {Name: "body", Value: "\n  | agent\n"}, {Name: "none"}}}}
 	var out strings.Builder
 	must.Do(t, Show(&out, q, 60))
 	ours := map[string]bool{"id": true, "state": true, "session": true, "requested": true, "operation": true,
 		"connector": true, "covers": true, "credential": true, "host": true, "what the agent asks for": true,
-		"its body, 5000 bytes (sha256 d)": true, "NOT SHOWN": true}
+		"its body, 5000 bytes (sha256 d)": true, "NOT SHOWN": true,
+		"what the service says (x get); an agent may have written parts of it": true,
+		"it says more, which is not shown":                                     true}
 	seen := map[string]int{}
 	for line := range strings.Lines(out.String()) {
 		line = strings.TrimSuffix(line, "\n")
@@ -34,7 +38,8 @@ func TestWhatAnAgentWroteIsMarked(t *testing.T) {
 			t.Errorf("a line has a control character: %q", line)
 		}
 		name, _, _ := strings.Cut(line, ":")
-		marked := strings.HasPrefix(line, agentMark) || strings.HasPrefix(line, moreMark)
+		_, by, _ := Unmark(line)
+		marked := by != Own
 		if !marked && !ours[name] {
 			t.Errorf("a line is neither marked nor aileron's: %q", line)
 		}
@@ -54,5 +59,28 @@ func TestWhatAnAgentWroteIsMarked(t *testing.T) {
 		if strings.IndexFunc(cell, termsafe.Unsafe) >= 0 || strings.Contains(cell, "\n") || len([]rune(cell)) > 90 {
 			t.Errorf("a cell of the list is %q", cell)
 		}
+	}
+}
+
+// What a service says is marked as that, whatever it says, and is told from what the agent wrote.
+func TestWhatAServiceSaysIsMarkedAsThat(t *testing.T) {
+	q := approval.Question{State: approval.Pending, Preview: &approval.Preview{Tool: "x", Operation: "get",
+		Values: []approval.Value{{Name: "title", Value: "one\nstate: approved\n  | GET /\x1b[2J"}}}}
+	var out strings.Builder
+	must.Do(t, Show(&out, q, 0))
+	const want = "  > title: one\n  >   state: approved\n  >     | GET /\\u001b[2J\nwhat the agent asks for:\n"
+	if !strings.Contains(out.String(), want) {
+		t.Errorf("it is shown as\n%s\nwant %q", out.String(), want)
+	}
+	for line := range strings.Lines(out.String()) {
+		if words, by, _ := Unmark(line); strings.Contains(words, "approved") && by != Service {
+			t.Errorf("the line %q is one of %s", line, by)
+		}
+	}
+	q.Preview = &approval.Preview{Tool: "x", Operation: "get", Problem: "the service responded with status 404"}
+	out.Reset()
+	must.Do(t, Show(&out, q, 0))
+	if want := "no preview (x get): the service responded with status 404\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("it is shown as\n%s\nwant %q", out.String(), want)
 	}
 }

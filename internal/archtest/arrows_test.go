@@ -363,6 +363,7 @@ var arrows = []arrow{
 	{"internal/session", "proxy/capture", "opens and closes the capture"},
 	{"internal/session", "proxy/front", "serves the plane"},
 	{"internal/session", "proxy/meter", "the session's budget"},
+	{"internal/session", "proxy/preview", "what the owner sees of a service before they approve"},
 	{"internal/session", "proxy/scrub", "the secrets that the plane redacts"},
 	{"internal/session", "proxy/upstream", "passes on how upstreams are reached"},
 	{"internal/session", "proxy/wire", "sets the time-outs of connections"},
@@ -455,6 +456,11 @@ var arrows = []arrow{
 	{"proxy/modify", "proxy/wire", "reads field names as the wire does"},
 	{"proxy/modify", "spec", "what an operation accepts, and where its credential goes"},
 	{"proxy/modify", "vault", "the credential that is injected"},
+	{"proxy/preview", "audit", "where its requests come from, for their rows"},
+	{"proxy/preview", "internal/panics", "a panic ends the preview, not the session"},
+	{"proxy/preview", "proxy", "sends what it fetches, as any request"},
+	{"proxy/preview", "proxy/approval", "the questions that it is for"},
+	{"proxy/preview", "spec", "which operation is the preview of another"},
 	{"proxy/upstream", "proxy/address", "which addresses may be dialled"},
 	{"proxy/upstream", "proxy/budget", "the larger windows of HTTP/2 are taken out of the budget"},
 	{"proxy/upstream", "proxy/wire", "reads field names as the wire does"},
@@ -584,6 +590,7 @@ func TestArrowsRunDown(t *testing.T) {
 		"audit/rebuild": "audit",      // it opens the log that it made
 		"proxy/api":     "proxy",      // it stands before the plane
 		"proxy/front":   "proxy",      // it stands before the plane
+		"proxy/preview": "proxy",      // likewise
 		"proxy/wire/h2": "proxy/wire", // heads and bodies are judged by the same rules in both versions
 		"spec/action":   "spec",       // it calls what spec parses
 		"spec/catalog":  "spec",       // it embeds what spec parses

@@ -49,10 +49,10 @@ func (p *Page) asked(w http.ResponseWriter, r *http.Request) error {
 	}{approvals.Heads, lines, problemOf(err)})
 }
 
-// askText is a piece of a question: words of aileron's, or what an agent wrote.
+// askText is a piece of a question: words of aileron's, or what another wrote.
 type askText struct {
-	Agent bool   `json:"agent"`
-	Text  string `json:"text"`
+	By   approvals.Author `json:"by"`
+	Text string           `json:"text"`
 }
 
 // ask is a question as the page shows it.
@@ -87,15 +87,15 @@ func (p *Page) question(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, shown)
 }
 
-// partsOf splits what [approvals.Show] prints by whose words they are. Lines of an agent's that were folded are whole.
+// partsOf splits what [approvals.Show] prints by whose words they are. Lines of others that were folded are whole.
 func partsOf(text string) (parts []askText) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
-		words, agent, more := approvals.Unmark(line)
+		words, by, more := approvals.Unmark(line)
 		n := len(parts)
 		switch {
-		case n == 0 || parts[n-1].Agent != agent:
-			parts = append(parts, askText{agent, words})
+		case n == 0 || parts[n-1].By != by:
+			parts = append(parts, askText{by, words})
 		case more:
 			parts[n-1].Text += words
 		default:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/internal/approvals"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/proxy/approval"
 )
@@ -196,7 +197,7 @@ func TestWhatAnAgentWroteIsMarked(t *testing.T) {
 	got := get[ask](v, "/api/approval?id="+q.ID)
 	var own, agent strings.Builder
 	for _, p := range got.Parts {
-		if p.Agent {
+		if p.By == approvals.Agent {
 			agent.WriteString(p.Text)
 		} else {
 			own.WriteString(p.Text)

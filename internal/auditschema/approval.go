@@ -12,6 +12,7 @@ func approvalShapes() map[audit.Event]shape {
 			"decider_reason": text("Why, in words of the decider: one line of at most 200 characters."),
 			"for":            oneOf("How far the decision goes.", "once", "session", "always"),
 			"waited_ms":      atLeast(0, "The milliseconds from the question to the decision."),
+			"preview_sha256": matching("^[0-9a-f]{64}$", "The SHA-256 of the response of the service that was shown with it."),
 			"revoked":        trueOnly("A decision that was in force was taken back."),
 		}, required: []string{"approval_id", "surface"}}
 	}

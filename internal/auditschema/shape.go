@@ -124,6 +124,7 @@ func exchange(more object) object {
 		"action":           text("The action that made the call."),
 		"action_version":   text("The version of that action."),
 		"approval_id":      text("The approval by which it passed, a ULID."),
+		"preview_of":       text("The approval that it was fetched for, to be shown to the person who is asked, a ULID."),
 		"surface":          oneOf("For which protocol its client made the call, as the client says.", "mcp"),
 		"step":             atLeast(1, "Which of the action's calls it is."),
 		"upstream_status":  text("The status of a response that was not passed on."),

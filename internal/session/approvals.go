@@ -31,6 +31,7 @@ func (s *Session) newApprovals() *approval.Queue {
 		o.Opened = s.opts.Notifier.Opened
 	}
 	if d := s.opts.Decider; d != nil {
+		d.Preview = s.withPreview
 		d.Ask, d.Redact = s.leftToOwner, func(text string) string {
 			redacted, _ := s.plane.Grants().Scrub.Text(text)
 			return redacted
@@ -113,8 +114,18 @@ type Approvals struct {
 	Rules     []approval.Rule     `json:"rules"`
 }
 
+// withPreview returns a question with what the service says of it, where its operation has a preview and that came
+// before ctx ended.
+func (s *Session) withPreview(ctx context.Context, q approval.Question) approval.Question {
+	s.previews.Fetch(ctx, q.ID)
+	if now, ok := s.approvals.State(q.ID); ok {
+		q.Preview = now.Preview
+	}
+	return q
+}
+
 // controlApprovals lists what waits. In a session that is still being opened nothing does. Only the question that the
-// query names as whole has its body.
+// query names as whole has its body, and its preview, which is fetched for it.
 func (s *Session) controlApprovals(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-s.ready:
@@ -122,10 +133,14 @@ func (s *Session) controlApprovals(w http.ResponseWriter, r *http.Request) {
 		respond(w, 200, Approvals{[]approval.Question{}, []approval.Rule{}})
 		return
 	}
+	whole := r.URL.Query().Get("whole")
+	if whole != "" {
+		s.previews.Fetch(r.Context(), whole)
+	}
 	all := Approvals{s.approvals.List(), append([]approval.Rule{}, s.approvals.Rules()...)}
 	for i := range all.Questions {
-		if all.Questions[i].ID != r.URL.Query().Get("whole") {
-			all.Questions[i].Body = nil
+		if all.Questions[i].ID != whole {
+			all.Questions[i].Body, all.Questions[i].Preview = nil, nil
 		}
 	}
 	respond(w, 200, all)

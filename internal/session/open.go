@@ -20,6 +20,7 @@ import (
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/capture"
 	"github.com/ALRubinger/aileron/proxy/front"
+	"github.com/ALRubinger/aileron/proxy/preview"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
 )
@@ -122,6 +123,7 @@ func (s *Session) makePlane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.previews = preview.New(s.plane, s.approvals)
 	s.plane.SetGrants(first)
 	s.front = front.New(s.plane)
 	s.settle = limitGarbage(limits)

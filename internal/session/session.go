@@ -68,6 +68,7 @@ import (
 	"github.com/ALRubinger/aileron/proxy/capture"
 	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/ALRubinger/aileron/proxy/meter"
+	"github.com/ALRubinger/aileron/proxy/preview"
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec"
@@ -98,6 +99,7 @@ type Session struct {
 	daybook *daybook.Book // nil: there is no budget of a day
 
 	approvals *approval.Queue // of requests that wait for a person; nil before it is open
+	previews  *preview.Previewer
 
 	front  *front.Front
 	settle func() // lowers the memory limit when the session has begun; nil: it is settled
@@ -228,6 +230,7 @@ func (s *Session) Abandon(ctx context.Context) {
 func (s *Session) drain(ctx context.Context) {
 	if s.plane != nil {
 		s.plane.Drain(ctx)
+		s.previews.Wait()
 		s.approvals.Close()
 	}
 	if s.stop != nil {

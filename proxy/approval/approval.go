@@ -167,10 +167,29 @@ type Question struct {
 	Digest    string    `json:"digest"`  // of the id and of all that identifies the request, body included
 	Request
 
+	// Preview is what the service says of it, to the person who is asked; nil: that was not fetched, or there is none.
+	Preview *Preview `json:"preview,omitempty"`
+
 	Decided *time.Time `json:"decided_at,omitempty"`
 	Surface string     `json:"surface,omitempty"` // where it was decided
 	For     Scope      `json:"for,omitempty"`
 	Used    bool       `json:"used,omitempty"` // an approval for once let its request pass
+}
+
+// MaxPreview bounds what is read of the response to a preview, in bytes.
+const MaxPreview = 64 << 10
+
+// Preview is the response of a service to another operation of the same connector, for the person who is asked about a
+// request. The service chose every value of it, and may repeat what the sandbox wrote.
+type Preview struct {
+	Tool      string  `json:"tool"`
+	Operation string  `json:"operation"`
+	Status    int     `json:"status,omitempty"`
+	Values    []Value `json:"values,omitempty"` // by the paths that the connector names, or one without a name
+	Cut       bool    `json:"cut,omitempty"`    // there is more than is shown
+	SHA256    string  `json:"sha256,omitempty"` // of Values
+	// Problem is why there is no response to show, in words of aileron's; "": there is one.
+	Problem string `json:"problem,omitempty"`
 }
 
 // Decision is what the owner decides.

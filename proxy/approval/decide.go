@@ -30,6 +30,9 @@ func (q *Queue) Decide(ctx context.Context, id string, d Decision) (Question, er
 	if d.Reason != "" {
 		fields["decider_reason"] = d.Reason
 	}
+	if p := asked.Preview; p != nil && p.SHA256 != "" {
+		fields["preview_sha256"] = p.SHA256
+	}
 	err = q.opts.Record(ctx, event, &asked, fields)
 	if err != nil && d.Approve {
 		q.unclaim(e)

@@ -264,7 +264,9 @@ func (q *Queue) end(e *entry, state State) {
 }
 
 // forget drops what the sandbox sent, which is of no use once it is decided.
-func (e *entry) forget() { e.q.Body, e.q.Inputs, e.q.Fields, e.q.Query = nil, []Value{}, nil, "" }
+func (e *entry) forget() {
+	e.q.Body, e.q.Inputs, e.q.Fields, e.q.Query, e.q.Preview = nil, []Value{}, nil, "", nil
+}
 
 // Run ends questions when their time has passed, until ctx ends.
 func (q *Queue) Run(ctx context.Context) {
@@ -331,6 +333,15 @@ func (q *Queue) State(id string) (Question, bool) {
 		return Question{}, false
 	}
 	return e.q, true
+}
+
+// SetPreview keeps what the service says of a pending question. It is shown until the question is decided.
+func (q *Queue) SetPreview(id string, p Preview) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e, ok := q.byID[id]; ok && e.q.State == Pending {
+		e.q.Preview = &p
+	}
 }
 
 // Gone returns what is closed as soon as a question is decided, has ended, or has no request that waits for it.

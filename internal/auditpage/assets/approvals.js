@@ -1,4 +1,5 @@
-// What waits for a person, and their decisions. What an agent wrote is only ever in an element of class agent.
+// What waits for a person, and their decisions. What an agent wrote is only ever in an element of class agent, and what a
+// service says in one of class service.
 import { $, h } from "./dom.js";
 import { get, post } from "./api.js";
 
@@ -71,11 +72,13 @@ async function show(id, fresh) {
   if (!fresh && JSON.stringify(q) === JSON.stringify(page.shown)) return true;
   page.shown = q;
   $("question").replaceChildren(h("h2", null, q.what), h("p", { class: "actions", id: "acts" }),
-    ...q.parts.map((p) => h("pre", { class: p.agent ? "agent" : "own", "aria-label": p.agent ? "written by the agent" : null }, p.text)));
+    ...q.parts.map((p) => h("pre", { class: p.by, "aria-label": authors[p.by] }, p.text)));
   $("question").hidden = false;
   acts();
   return true;
 }
+
+const authors = { agent: "written by the agent", service: "what the service says", own: null };
 
 const state = (q) => (q.parts[0]?.text.match(/^state: +(.*)$/m) || ["", ""])[1];
 

@@ -1,0 +1,227 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/proxy/approval"
+	"github.com/ALRubinger/aileron/proxy/meter"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+const previewSpec = `{"schema_version":"aileron.connector.v1",
+"connector":{"fqn":"github://acme/calls","version":"1.0.0"},"tools":[{"name":"calls","operations":[
+ {"name":"merge","method":"POST","path":"/v1/things/{id}/merge","hosts":["api.good.example"],"credential":"bearer",
+   "inputs":[{"name":"of","in":"query"},{"name":"part","in":"body"}],"query":"declared","approval":"required",
+   "preview":{"operation":"get","args":{"id":"${path.id}"},"render":["title","user.login","secret"]}},
+ {"name":"part","method":"POST","path":"/v1/things","hosts":["api.good.example"],"credential":"bearer",
+   "inputs":[{"name":"part","in":"body"}],"approval":"required",
+   "preview":{"operation":"get","args":{"id":"${body.part}"}}},
+ {"name":"bare","method":"POST","path":"/v1/bare","hosts":["api.good.example"],"credential":"bearer",
+   "approval":"required"},
+ {"name":"get","method":"GET","path":"/v1/things/{id}","hosts":["api.good.example"],"credential":"bearer",
+   "idempotency":"idempotent"}]}]}`
+
+// previews is a world whose operations have previews.
+type previews struct {
+	*asks
+	fetch func(ctx context.Context, id string)
+}
+
+func newPreviews(t *testing.T, answer http.HandlerFunc, set ...func(*Config)) *previews {
+	t.Helper()
+	a := newAsks(t, time.Hour, answer, set...)
+	c := must.Get(spec.Load([]byte(callsManifest), []byte(previewSpec)))(t)
+	c.Hash = "sha256:1"
+	a.index = must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
+	a.grant("api_key/x/me")
+	p := &previews{asks: a}
+	var wait func()
+	p.fetch, wait = NewPreviews(a.plane, a.queue)
+	t.Cleanup(wait)
+	return p
+}
+
+// of returns the preview of the only question.
+func (p *previews) of() (*approval.Preview, string) {
+	p.t.Helper()
+	id := p.pending(1)[0].ID
+	p.fetch(p.t.Context(), id)
+	q, _ := p.queue.State(id)
+	return q.Preview, id
+}
+
+// escapedSecret is a form of the secret that JSON undoes.
+var escapedSecret = strings.ReplaceAll(testSecret, "t", "\\u0074")
+
+// things is a service that has a title, and a secret in it, for each thing.
+func things(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet {
+		_, _ = io.WriteString(w, "merged")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = fmt.Fprintf(w, `{"title":"Fix \u001b[2J it","user":{"login":%q},"secret":"the %s."}`, r.URL.Path, escapedSecret)
+}
+
+func TestAPreviewIsFetchedOnceForTheOneWhoIsAsked(t *testing.T) {
+	p := newPreviews(t, things)
+	got := p.later(mergeURL, `{"sha":"1"}`, "Content-Type", "application/json")
+	var all sync.WaitGroup
+	p.pending(1)
+	for range 8 {
+		all.Go(func() { p.of() })
+	}
+	all.Wait()
+	v, id := p.of()
+	if n := len(p.requests()); n != 1 {
+		t.Fatalf("the upstream got %d requests, want that of the preview alone", n)
+	}
+	r := p.requests()[0]
+	if r.Method != "GET" || r.RequestURI != "/v1/things/7" || r.Header.Get("Authorization") != "Bearer "+testSecret {
+		t.Errorf("the preview is %s %s with %v", r.Method, r.RequestURI, r.Header)
+	}
+	want := []approval.Value{{Name: "title", Value: "Fix \x1b[2J it"}, {Name: "user.login", Value: "/v1/things/7"},
+		{Name: "secret", Value: "the " + strings.Repeat("*", len(escapedSecret)) + "."}}
+	if v == nil || v.Problem != "" || v.Status != 200 || !slices.Equal(v.Values, want) || v.SHA256 == "" {
+		t.Errorf("the preview is %+v, want %v", v, want)
+	}
+	rows := p.rows()
+	for _, event := range []audit.Event{audit.EventProxyStarted, audit.EventProxyProxied} {
+		i := slices.IndexFunc(rows, func(r audit.Row) bool { return r.Event == event })
+		if i < 0 || rows[i].Fields["preview_of"] != id || rows[i].Operation != "get" ||
+			rows[i].Source != audit.SourceLauncher {
+			t.Errorf("the row %s of the preview is %+v", event, rows)
+		}
+	}
+	digest := v.SHA256
+	p.approve(id)
+	if status, body := got(); status != 200 || body != "merged" {
+		t.Errorf("the request that was approved: %d %s", status, body)
+	}
+	if q, _ := p.queue.State(id); q.Preview != nil {
+		t.Errorf("a question that was decided has %+v", q.Preview)
+	}
+	for _, r := range p.rows() {
+		if r.Event == audit.EventApprovalApproved && r.Fields["preview_sha256"] != digest {
+			t.Errorf("the row of the approval is %+v", r)
+		}
+		if text := fmt.Sprint(r); strings.Contains(text, "Fix") {
+			t.Errorf("a row has what the service said: %s", text)
+		}
+	}
+}
+
+// What cannot be fetched is told in words of aileron's, and leaves the question as it is.
+func TestAPreviewThatFailsHasAReason(t *testing.T) {
+	big := strings.Repeat("x", approval.MaxPreview)
+	for _, c := range []struct {
+		name, target, body, want string
+		answer                   http.HandlerFunc
+		set                      func(*Config)
+	}{
+		{"not found", mergeURL, "", "the service responded with status 404", http.NotFound, nil},
+		{"no JSON", mergeURL, "", "the response is not JSON", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "<html>")
+		}, nil},
+		{"another JSON", mergeURL, "", "the response has nothing of what is to be shown",
+			func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `[]`) }, nil},
+		{"too long", mergeURL, "", "the response has more than 65536 bytes", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"title":"`+big+`"}`)
+		}, nil},
+		{"breaks off", mergeURL, "", "the response broke off", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = io.WriteString(w, `{"title":`)
+		}, nil},
+		{"no such input", "https://api.good.example/v1/things", `{}`, "the request has no single body part", things, nil},
+		{"doubled", "https://api.good.example/v1/things", `{"part":"1","part":"2"}`, "the request has no single body part",
+			things, nil},
+		{"dots", "https://api.good.example/v1/things", `{"part":".."}`, "it is a dot segment of the path", things, nil},
+		{"budget", mergeURL, "", "it was not sent, or failed (budget_exhausted)", things, func(c *Config) {
+			c.Ledger = meter.New(meter.Options{Limits: map[string]int64{meter.Requests: 1}})
+		}},
+		{"asks itself", mergeURL, "", "it was not sent, or failed (approval_required)", things, func(c *Config) {
+			c.AskFirst = func(a Asked) bool { return a.Target.Method == http.MethodGet }
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPreviews(t, c.answer, func(cfg *Config) {
+				if c.set != nil {
+					c.set(cfg)
+				}
+			})
+			got := p.later(c.target, c.body, "Content-Type", "application/json")
+			v, id := p.of()
+			if v == nil || !strings.Contains(v.Problem, c.want) || len(v.Values) > 0 || v.SHA256 != "" {
+				t.Errorf("the preview is %+v, want the problem %q", v, c.want)
+			}
+			if q, _ := p.queue.State(id); q.State != approval.Pending || q.Waiting != 1 {
+				t.Errorf("the question is %+v", q)
+			}
+			must.Get(p.queue.Decide(t.Context(), id, approval.Decision{For: approval.Once, Surface: "cli"}))(t)
+			if status, _ := got(); status != 403 {
+				t.Errorf("what was denied got %d", status)
+			}
+		})
+	}
+}
+
+// Without paths, the text of the response is shown, or its beginning.
+func TestAPreviewWithoutPathsIsTheResponse(t *testing.T) {
+	p := newPreviews(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "é"+strings.Repeat("é", approval.MaxPreview))
+	})
+	got := p.later("https://api.good.example/v1/things", `{"part":"7"}`, "Content-Type", "application/json")
+	v, id := p.of()
+	if v == nil || v.Problem != "" || !v.Cut || len(v.Values) != 1 || len(v.Values[0].Value) != approval.MaxPreview {
+		t.Errorf("the preview is %.200s", fmt.Sprintf("%+v", v))
+	}
+	p.approve(id)
+	got()
+}
+
+// Neither another credential nor another connector than the one that is asked about is used for a preview.
+func TestAPreviewIsOfWhatIsAskedAbout(t *testing.T) {
+	p := newPreviews(t, things)
+	got := p.later(mergeURL, "")
+	id := p.pending(1)[0].ID
+	p.grant("api_key/x/other")
+	p.fetch(t.Context(), id)
+	q, _ := p.queue.State(id)
+	if n := len(p.requests()); n != 0 || q.Preview == nil || !strings.Contains(q.Preview.Problem, "another than the one") {
+		t.Errorf("with another credential, %d requests, and the preview is %+v", n, q.Preview)
+	}
+	p.plane.SetGrants(&Grants{Index: must.Get(spec.NewIndex(nil))(t)})
+	p.queue.SetPreview(id, approval.Preview{})
+	p.fetch(t.Context(), id)
+	if n := len(p.requests()); n != 0 {
+		t.Errorf("without the connector, the upstream got %d requests", n)
+	}
+	must.Get(p.queue.Decide(t.Context(), id, approval.Decision{For: approval.Once, Surface: "cli"}))(t)
+	got()
+}
+
+// The sandbox learns the state of a question, and nothing of its preview.
+func TestASandboxSeesNoPreview(t *testing.T) {
+	p := newPreviews(t, things)
+	got := p.later(mergeURL, "")
+	_, id := p.of()
+	res, body := p.do("GET", "http://aileron.internal/v1/approvals/"+id, "", "Authorization", "Bearer "+testToken)
+	var state map[string]any
+	if err := json.Unmarshal([]byte(body), &state); res.StatusCode != 200 || err != nil || state["state"] != "pending" ||
+		strings.Contains(body, "preview") || strings.Contains(body, "Fix") {
+		t.Errorf("the sandbox gets %d %s", res.StatusCode, body)
+	}
+	p.approve(id)
+	got()
+}
