@@ -136,8 +136,8 @@ func TestTheSessionHasTheHelpOfCommands(t *testing.T) {
 	}
 	const fqn = "github://acme/calls"
 	for words, want := range map[string]string{
-		`"make"`: "Usage: aileron-calls make [--args", `"things"`: "4 operations of aileron-calls for: things\n",
-		`"nothing","at all"`: "No operation of aileron-calls has all of: nothing at all\n",
+		`"make"`: "Usage: aileron-calls make [--args", `"things"`: " operations of aileron-calls have all of the words, ",
+		`"nothing","at all"`: "No operation of aileron-calls has all of the words.\n",
 		`""`:                 "Operations of github://acme/calls 1.0.0:\n",
 	} {
 		status, got := w.callAt(path, ask(fqn, "calls", "aileron-calls", words))
@@ -178,7 +178,6 @@ func TestAnUnknownOperationNamesItsConnector(t *testing.T) {
 	} {
 		_, got := w.call(invocation(operation, "{}"))
 		for _, want := range []string{`"connector":"github://acme/calls@1.0.0"`, `"granted":` + granted,
-			`"requested":"operation:github://acme/calls calls ` + operation + `"`,
 			"github://acme/calls 1.0.0 has no such operation: GET /v1/operations?q=WORD finds one"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: there is no %s in %s", operation, want, got)

@@ -18,7 +18,8 @@ const (
 // Lookup returns what TOOL --help WORD... prints, which the command asks the session for: the help of the operation of
 // that name, else the operations of the group of that name, else those that have all of the words, the closest first.
 // name is that of the command. Without words it is the page of TOOL --help. It returns an error for words that are too
-// many or too long. The text has at most some hundred KiB, and an author's texts in it are as in all help.
+// many or too long. The text does not repeat them, and has at most some hundred KiB; an author's texts are in it as in
+// all help.
 func Lookup(name string, c *spec.Connector, t spec.Tool, words []string) ([]byte, error) {
 	var b bytes.Buffer
 	if len(words) == 0 {
@@ -51,9 +52,8 @@ func found(name string, c *spec.Connector, t spec.Tool, words []string) ([]byte,
 	}
 	var b bytes.Buffer
 	hits := search.Find([]*spec.Connector{c}, search.Query{Words: words, Tool: t.Name})
-	said := plain(strings.Join(words, " "))
 	if len(hits) == 0 {
-		put(&b, "No operation of ", name, " has all of: ", said, "\nSearch with fewer or other words; ", name,
+		put(&b, "No operation of ", name, " has all of the words.\nSearch with fewer or other words; ", name,
 			" --help lists ")
 		if len(t.Operations) > few {
 			put(&b, "the groups.\n")
@@ -62,7 +62,11 @@ func found(name string, c *spec.Connector, t spec.Tool, words []string) ([]byte,
 		}
 		return b.Bytes(), nil
 	}
-	put(&b, count(len(hits), "operation"), " of ", name, " for: ", said, "\n")
+	has := "have"
+	if len(hits) == 1 {
+		has = "has"
+	}
+	put(&b, count(len(hits), "operation"), " of ", name, " ", has, " all of the words, the closest first:\n")
 	for _, h := range hits[:min(len(hits), maxFound)] {
 		op := h.Operation
 		put(&b, "  ", op.Name, asks(op), "\n      ", method(op), " ", op.Path.String(), "\n")

@@ -27,6 +27,9 @@ func (s *session) calls() {
 	}
 	body := `,"body_base64":"` + base64.StdEncoding.EncodeToString([]byte(c.text("a request body"))) + `"`
 	const run, requests, shim = "/connector-operations/run", "/sandbox-proxy/requests", "application/vnd.aileron.shim.v1"
+	const help = "/connector-operations/help"
+	search := fmt.Sprintf(`{"connector_fqn":%q,"tool":"bearer-tool","command":"bearer-tool","words":["%s"]}`,
+		fqn("bearer"), strings.ReplaceAll(c.text("a query"), " ", ""))
 	for _, call := range []struct{ path, accept, body, want string }{
 		{run, "*/*", named("forms", `"args":{}`), `{"status":"proxied",`},
 		{run, shim, named("forms", `"args":{}`), "0 200 "},
@@ -36,6 +39,9 @@ func (s *session) calls() {
 		{run, shim, named("forms", `"args":{"`+c.text("a request body")+`":"`+c.text("a request body")+`"}`), "2 400 "},
 		{run, "*/*", named("forms", `"args":{"q":"`+c.text("a request body")+`"`), `{"error":`},
 		{run, "*/*", named(c.text("a request body"), `"args":{}`), `{"error":`},
+		{help, "*/*", search, "No operation of bearer-tool has all of the words"},
+		{help, shim, search, "0 200 - response\nNo operation of "},
+		{help, shim, strings.Replace(search, `"tool":"bearer-tool"`, `"tool":"`+c.text("a request body")+`"`, 1), "1 403 "},
 		{requests, "*/*", named("echo", carried("POST", "/v1/echo/7", body)), `{"status":"proxied",`},
 		{requests, "*/*", named("forms", carried("GET", "/v1/forms", "")), `{"status":"proxied",`},
 		{requests, "*/*", named("forms", carried("GET", "/v1/forms", body)), `{"error":`},

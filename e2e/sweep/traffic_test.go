@@ -243,7 +243,8 @@ func (s *session) api() {
 	for path, methods := range map[string][]string{"/session": {"GET", "POST"}, "/operations": {"GET"}, "/audit": {"GET"},
 		"/vault/status": {"GET"},
 		"/vault/unlock": {"POST"}, "/session/stop": {"POST"}, "/connector-operations/run": {"POST"}, "/" + trace: {"GET"},
-		"/ca": {"GET"}, "/sandbox-proxy/requests": {"POST"}, "/actions/run": {"POST"}} {
+		"/connector-operations/help": {"POST"},
+		"/ca":                        {"GET"}, "/sandbox-proxy/requests": {"POST"}, "/actions/run": {"POST"}} {
 		for _, method := range methods {
 			for _, bearer := range []string{token, c.text("a wrong token")} {
 				req, err := http.NewRequestWithContext(s.p.t.Context(), method, s.APIURL+path+"?"+url.Values{

@@ -11,7 +11,6 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/internal/panics"
-	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/spec"
@@ -275,7 +274,6 @@ func unknownOperation(index *spec.Index, in spec.Invocation) (of *spec.Connector
 		d = proxy.ReasonNotMatched.Deny("%s %s has no such operation: GET /v1/operations?q=WORD finds one", of.FQN,
 			of.Version)
 	}
-	d.Requested = termsafe.Line(cut("operation:"+in.Connector+" "+in.Tool+" "+in.Operation, maxRequested))
 	for _, list := range [][]string{resembling(of, in), ofTool, ofConnector, tools} {
 		if len(list) > 0 {
 			d.Granted = list[:min(len(list), most)]
@@ -283,17 +281,6 @@ func unknownOperation(index *spec.Index, in spec.Invocation) (of *spec.Connector
 		}
 	}
 	return of, d
-}
-
-// maxRequested bounds what a denial repeats of the names of a call, in bytes.
-const maxRequested = 300
-
-// cut returns at most so many bytes of a text.
-func cut(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // resembling returns the operations of the connector's tool that have all parts of the name that was asked for.
