@@ -75,8 +75,8 @@ func TestOperationsAreFoundByTheirWords(t *testing.T) {
 		}
 	}
 	first, _ := w.list("?limit=2&groups=true")
-	if first.Next != 2 || len(first.Groups) != first.Total || first.Groups[1].Group != "get" || first.Groups[1].Operations != 1 ||
-		all.Next != 0 || len(all.Groups) != 0 || all.Operations[0].Group != "get" {
+	if first.Next != 2 || len(first.Groups) != first.Total || first.Groups[1].Group != "get" ||
+		first.Groups[1].Operations != 1 || all.Next != 0 || len(all.Groups) != 0 || all.Operations[0].Group != "get" {
 		t.Errorf("the first page: %+v", first)
 	}
 	op := all.Operations[1]

@@ -52,7 +52,7 @@ func TestHelpIsFoundByWords(t *testing.T) {
 		"group003.thing3.get":   "Usage: wide group003.thing3.get [--args JSON|-]", // an operation
 		"GROUP003.THING3.GET":   "Usage: wide group003.thing3.get ",
 		"group003":              "Group group003 of wide, 67 operations:\n  group003.thing3.get", // a group
-		"thing2999":             "1 operation of wide has all of the words, the closest first:\n  group029.thing2999.get\n      GET /v1/",
+		"thing2999":             "1 operation of wide has all of the words, the closest first:\n  group029.thing2999.get\n",
 		"reads number":          "  and 2975 more: search with more words\n",
 		"nothing\x1b[2J at all": "No operation of wide has all of the words.\n",
 	} {
