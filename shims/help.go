@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/termsafe"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/search"
 )
@@ -150,6 +152,9 @@ func operationHelp(b *bytes.Buffer, name string, op *spec.Operation, room []spec
 	}
 	inputs := argumentsOf(op, room)
 	writeInputs(b, inputs)
+	if sendsBody := op.Method == "POST" || op.Method == "PUT" || op.Method == "PATCH"; sendsBody && len(op.BodyInputs()) == 0 {
+		b.WriteString("It sends no body: a request that needs one is sent with an HTTP client.\n")
+	}
 	put(b, "\nExample:\n  ", name, " ", op.Name)
 	writeExample(b, inputs)
 	b.WriteByte('\n')
@@ -231,6 +236,7 @@ func writeInputs(b *bytes.Buffer, inputs []spec.Input) {
 		} else {
 			b.WriteString(cmp.Or(in.Type, "any type"))
 		}
+		writeNested(b, in)
 		if in.Required {
 			b.WriteString(", required")
 		}
@@ -241,6 +247,43 @@ func writeInputs(b *bytes.Buffer, inputs []spec.Input) {
 			put(b, ": ", text)
 		}
 		b.WriteByte('\n')
+	}
+}
+
+// maxNested bounds what is written of what nests in an argument, in names.
+const maxNested = 12
+
+// writeNested writes what nests in an argument, in a few words.
+func writeNested(b *bytes.Buffer, in spec.Input) {
+	s := in.Schema
+	switch {
+	case in.Type == spec.TypeFile:
+		b.WriteString(`, a text or {"base64": …, "filename": …}`)
+	case s == nil:
+		return
+	case s.Items != nil && s.Items.Type != "":
+		put(b, " of ", s.Items.Type)
+		s = s.Items
+	}
+	if s == nil {
+		return
+	}
+	if len(s.Enum) > 0 {
+		put(b, "; one of ", plain(s.Choices()))
+	}
+	for i, p := range s.Properties[:min(len(s.Properties), maxNested)] {
+		if i == 0 {
+			b.WriteString(" with ")
+		} else {
+			b.WriteString(", ")
+		}
+		b.WriteString(plain(p.Name))
+		if slices.Contains(s.Required, p.Name) {
+			b.WriteString(" (required)")
+		}
+	}
+	if len(s.Properties) > maxNested {
+		b.WriteString(", …")
 	}
 }
 
@@ -261,7 +304,17 @@ func writeExample(b *bytes.Buffer, inputs []spec.Input) {
 
 // exampleValues are values of the types that are no text, as JSON.
 var exampleValues = map[string]string{
-	"integer": "1", "number": "1.5", "boolean": "true", "array": "[]", "object": "{}",
+	"integer": "1", "number": "1.5", "boolean": "true", "array": `["TEXT"]`, "object": "{}",
+}
+
+// plainJSON returns JSON on one line whose texts are visible characters, or "{}" for others: names and values of an
+// enumeration are an author's.
+func plainJSON(text string) string {
+	line := strings.TrimSpace(text)
+	if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsGraphic(r) || termsafe.Unsafe(r) }) {
+		return "{}"
+	}
+	return line
 }
 
 // exampleValue returns a value of an argument, as JSON.
@@ -272,6 +325,14 @@ func exampleValue(in spec.Input) string {
 			return quoted(text)
 		}
 		return text
+	}
+	if in.Schema != nil {
+		var text bytes.Buffer
+		enc := json.NewEncoder(&text)
+		enc.SetEscapeHTML(false)
+		if enc.Encode(in.Schema.Example("TEXT")) == nil {
+			return plainJSON(text.String())
+		}
 	}
 	return cmp.Or(exampleValues[in.Type], `"TEXT"`)
 }

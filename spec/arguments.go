@@ -53,7 +53,10 @@ func (a *arguments) check() {
 
 // hasType reports whether a JSON value is of the input's type. An input without one may be anything.
 func (in *Input) hasType(v any) bool {
-	if in.Type == TypeFile {
+	switch {
+	case v == nil && in.Schema != nil && in.Schema.Nullable && in.In == InBody:
+		return true
+	case in.Type == TypeFile:
 		return body.IsFile(v)
 	}
 	return schema.IsOfType(v, in.Type)

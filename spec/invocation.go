@@ -25,7 +25,7 @@ type Invocation struct {
 // Without args there are none. The error is about the first mistake, and has no value of an argument.
 func ParseInvocation(data []byte) (Invocation, error) {
 	var d diagnostics
-	v, ok := readJSON(data, maxDepth, &d)
+	v, ok := readJSON(data, strictjson.Bounds{Size: MaxSize, Depth: maxDepth}, &d)
 	if !ok || len(d.list) > 0 {
 		return Invocation{}, firstOf(&d)
 	}
@@ -143,7 +143,7 @@ type ActionCall struct {
 // an invocation.
 func ParseActionCall(data []byte) (ActionCall, error) {
 	var d diagnostics
-	v, ok := readJSON(data, maxDepth, &d)
+	v, ok := readJSON(data, strictjson.Bounds{Size: MaxSize, Depth: maxDepth}, &d)
 	if !ok || len(d.list) > 0 {
 		return ActionCall{}, firstOf(&d)
 	}
@@ -228,7 +228,7 @@ type Request struct {
 // for a field that stands more than once.
 func ParseRequest(data []byte) (Request, error) {
 	var d diagnostics
-	v, ok := readJSON(data, maxDepth, &d)
+	v, ok := readJSON(data, strictjson.Bounds{Size: MaxSize, Depth: maxDepth}, &d)
 	if !ok || len(d.list) > 0 {
 		return Request{}, firstOf(&d)
 	}
@@ -292,7 +292,7 @@ func (n node) fields(key string) (list [][2]string) {
 // the first mistake, and has no value of the object.
 func ReadObject(data []byte, keys ...string) (map[string]any, error) {
 	var d diagnostics
-	v, ok := readJSON(data, maxDepth, &d)
+	v, ok := readJSON(data, strictjson.Bounds{Size: MaxSize, Depth: maxDepth}, &d)
 	if !ok || len(d.list) > 0 {
 		return nil, firstOf(&d)
 	}

@@ -11,17 +11,22 @@ import (
 	"github.com/ALRubinger/aileron/spec/internal/strictjson"
 )
 
-// MaxSize is the size in bytes of the largest specification that is read.
-const MaxSize = 1 << 20
-
 const (
-	maxDepth     = 16 // of the nesting of an invocation
-	maxSpecDepth = 32 // and of a specification, in which schemas of inputs nest
+	// MaxSize is the size in bytes of the largest invocation that is read.
+	MaxSize = 1 << 20
+	// MaxSpecSize is that of a specification.
+	MaxSpecSize = 2 << 20
+)
+
+// maxDepth bounds the nesting of an invocation, and maxSpecDepth of a specification, in which schemas of inputs nest.
+const (
+	maxDepth     = 16
+	maxSpecDepth = 32
 )
 
 // readJSON returns the value in data, with each mistake in d. It reports false if data cannot be read to its end.
-func readJSON(data []byte, depth int, d *diagnostics) (any, bool) {
-	return strictjson.Read(data, strictjson.Bounds{Size: MaxSize, Depth: depth},
+func readJSON(data []byte, most strictjson.Bounds, d *diagnostics) (any, bool) {
+	return strictjson.Read(data, most,
 		func(path, message string) { d.add(path, "%s", message) })
 }
 

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ALRubinger/aileron/spec/internal/strictjson"
 )
 
 // Schema is the only schema_version that is read.
@@ -14,7 +16,7 @@ const Schema = "aileron.connector.v1"
 // [Diagnostics] returns them one by one.
 func Parse(data []byte) (*Connector, error) {
 	var d diagnostics
-	v, ok := readJSON(data, maxSpecDepth, &d)
+	v, ok := readJSON(data, strictjson.Bounds{Size: MaxSpecSize, Depth: maxSpecDepth}, &d)
 	if ok && len(d.list) == 0 {
 		// Most have no mistake, and then no path is needed: the second reading is for those that have.
 		c, quick := &Connector{}, diagnostics{pathless: true}

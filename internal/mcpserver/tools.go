@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"path"
@@ -13,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/ALRubinger/aileron/proxy/api"
+	"github.com/ALRubinger/aileron/spec"
 )
 
 // maxName is the longest name of a tool (MCP 2025-11-25, Tool names).
@@ -115,20 +117,20 @@ func annotationsOf(op api.ListedOperation) *mcp.ToolAnnotations {
 
 // schema is a JSON Schema (2020-12) of a tool's arguments.
 type schema struct {
-	Type                 string            `json:"type,omitempty"`
-	Properties           map[string]schema `json:"properties,omitempty"`
-	Required             []string          `json:"required,omitempty"`
-	AdditionalProperties *bool             `json:"additionalProperties,omitempty"`
-	Description          string            `json:"description,omitempty"`
-	Enum                 []string          `json:"enum,omitempty"`
-	Minimum              *int              `json:"minimum,omitempty"`
-	Maximum              *int              `json:"maximum,omitempty"`
+	Type                 string         `json:"type,omitempty"`
+	Properties           map[string]any `json:"properties,omitempty"`
+	Required             []string       `json:"required,omitempty"`
+	AdditionalProperties *bool          `json:"additionalProperties,omitempty"`
+	Description          string         `json:"description,omitempty"`
+	Enum                 []string       `json:"enum,omitempty"`
+	Minimum              *int           `json:"minimum,omitempty"`
+	Maximum              *int           `json:"maximum,omitempty"`
 }
 
 // schemaOf returns the schema of the arguments that the session accepts for an operation.
 func schemaOf(op api.ListedOperation) any {
 	more := op.InputsOmitted > 0
-	s := schema{Type: "object", Properties: map[string]schema{}, AdditionalProperties: &more}
+	s := schema{Type: "object", Properties: map[string]any{}, AdditionalProperties: &more}
 	for _, in := range op.Inputs {
 		p := schema{Type: in.Type, Description: cut(in.Description, maxText)}
 		switch fixed := !slices.ContainsFunc(in.Values, func(v string) bool { return strings.HasPrefix(v, "*") }); {
@@ -139,9 +141,26 @@ func schemaOf(op api.ListedOperation) any {
 			p.Description = strings.TrimSpace(p.Description + "\nOne of: " + strings.Join(in.Values, ", "))
 		}
 		s.Properties[in.Name] = p
+		if in.Type == spec.TypeFile {
+			s.Properties[in.Name] = fileSchema(p.Description)
+		} else if nested := map[string]any{}; json.Unmarshal(in.Schema, &nested) == nil && len(nested) > 0 {
+			if p.Description != "" {
+				nested["description"] = p.Description
+			}
+			s.Properties[in.Name] = nested
+		}
 		if in.Required {
 			s.Required = append(s.Required, in.Name)
 		}
 	}
 	return s
+}
+
+// fileSchema returns the schema of an argument that is a file.
+func fileSchema(description string) schema {
+	no, text := false, func(about string) schema { return schema{Type: "string", Description: about} }
+	return schema{Type: "object", Description: description, AdditionalProperties: &no, Properties: map[string]any{
+		"text": text("the content, or:"), "base64": text("the content in base64"), "filename": text("without a directory"),
+		"content_type": text("its media type"),
+	}}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/ALRubinger/aileron/proxy"
@@ -61,6 +62,9 @@ type InputDescription struct {
 	Required    bool     `json:"required"`
 	Description string   `json:"description,omitempty"`
 	Values      []string `json:"values,omitempty"`
+
+	// Schema is what nests in it, as JSON Schema. Only GET /v1/operations has it.
+	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
 // maxDescribedInputs bounds the inputs of a description, which are counted beyond that.

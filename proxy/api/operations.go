@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -146,7 +147,7 @@ func describeFound(g *proxy.Grants, all []search.Hit, offset, limit int) Operati
 			list.Callable++
 		}
 	}
-	inputs := maxDescribedInputs
+	inputs, schemas := maxDescribedInputs, maxDescribedSchemas
 	page := all[min(offset, len(all)):]
 	page = page[:min(limit, len(page))]
 	if end := offset + len(page); limit > 0 && end < len(all) {
@@ -154,9 +155,28 @@ func describeFound(g *proxy.Grants, all []search.Hit, offset, limit int) Operati
 	}
 	for _, f := range page {
 		_, bound := g.Bound[f.Connector.FQN]
-		list.Operations = append(list.Operations, listedOperation(f.Connector, f.Operation, bound, &inputs))
+		op := listedOperation(f.Connector, f.Operation, bound, &inputs)
+		schemas = op.addSchemas(f.Operation.Arguments(), schemas)
+		list.Operations = append(list.Operations, op)
 	}
 	return list
+}
+
+// maxDescribedSchemas bounds the schemas of a list, in bytes. Those beyond are left out.
+const maxDescribedSchemas = 4 << 20
+
+// addSchemas adds the schemas of inputs that have at most left bytes, and returns what is left.
+func (o *ListedOperation) addSchemas(inputs []spec.Input, left int) int {
+	for i := range o.Inputs {
+		if inputs[i].Schema == nil || left <= 0 {
+			continue
+		}
+		if text, err := json.Marshal(inputs[i].Schema); err == nil && len(text) <= left {
+			o.Inputs[i].Schema = text
+			left -= len(text)
+		}
+	}
+	return left
 }
 
 // listedOperation describes an operation as a call by name takes it, and counts its inputs.

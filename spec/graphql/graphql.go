@@ -122,9 +122,9 @@ func Connector(data []byte, opts Options) (c *scaffold.Connector, leftOut []stri
 		return nil, s.notes.Lines(), err
 	}
 	size, err := c.Size()
-	if err == nil && size > spec.MaxSize {
+	if err == nil && size > spec.MaxSpecSize {
 		err = hint.New(fmt.Errorf("%d operations make a specification of %d bytes, and %d is the most",
-			len(c.Operations), size, spec.MaxSize), onlyHint)
+			len(c.Operations), size, spec.MaxSpecSize), onlyHint)
 	}
 	return c, s.notes.Lines(), err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ALRubinger/aileron/spec/body"
 	"github.com/ALRubinger/aileron/spec/internal/foreign"
 	"github.com/ALRubinger/aileron/spec/scaffold"
+	"github.com/ALRubinger/aileron/spec/schema"
 )
 
 // style sets how the value of an input stands in the query, or in a form. It returns why there is no such way, or "".
@@ -81,6 +82,9 @@ func (in *inputs) body() {
 		return
 	}
 	if m := in.method; m == "GET" || m == "HEAD" || m == "DELETE" {
+		if in.isEmpty(content) {
+			return
+		}
 		in.notes.Add("bodies of requests that have none (GET, HEAD, DELETE)", in.where)
 		return
 	}
@@ -94,13 +98,13 @@ func (in *inputs) body() {
 		in.notes.Add("other media types of bodies than the one that is made", in.where)
 	}
 	required := declared.get("required").isTrue()
-	schema := in.resolve(of.media.get("schema"))
+	whole := in.resolve(of.media.get("schema"))
 	p := properties{inputs: in, required: map[string]bool{}, of: map[string]*node{}, seen: map[*node]bool{}}
 	if of.kind != body.Text && of.kind != body.Raw {
-		p.collect(schema, 0)
+		p.collect(whole, 0)
 	}
 	if len(p.names) == 0 {
-		in.whole(of, schema, required)
+		in.whole(of, whole, required)
 		return
 	}
 	if in.op.ContentType = of.contentType; of.kind != body.JSON {
@@ -109,6 +113,14 @@ func (in *inputs) body() {
 	for _, name := range p.names {
 		in.property(of, name, p.of[name], required && p.required[name])
 	}
+}
+
+// isEmpty reports whether no media type of a body has properties, as documents declare it of each operation.
+func (in *inputs) isEmpty(content *node) bool {
+	return !slices.ContainsFunc(content.items, func(media *node) bool {
+		whole := in.resolve(in.resolve(media).get("schema"))
+		return whole.get("type").scalar() != "object" || whole.get("properties").size() > 0 || whole.get("allOf") != nil
+	})
 }
 
 // property reads a property of a body as an input.
@@ -123,6 +135,7 @@ func (in *inputs) property(of medium, name string, declared *node, required bool
 	}
 	input := in.describe(name, value, nil)
 	input.Required, input.Values, input.In = required, nil, spec.InBody
+	input.Schema = in.nested(value, schema.MaxLevels)
 	encoding := in.resolve(of.media.get("encoding").get(name))
 	switch {
 	case of.kind == body.Form:
@@ -136,6 +149,7 @@ func (in *inputs) property(of medium, name string, declared *node, required bool
 			return
 		}
 	case of.kind == body.Multipart && in.isFile(value):
+		input.Schema = nil
 		input.Type = spec.TypeFile
 	case of.kind == body.Multipart && input.Type == "array" && in.isFile(in.resolve(value.get("items"))):
 		in.notes.Add("inputs of a body that are several files", shown)
@@ -157,13 +171,14 @@ func (in *inputs) isFile(value *node) bool {
 }
 
 // whole makes one input of a body that is no object with properties.
-func (in *inputs) whole(of medium, schema *node, required bool) {
+func (in *inputs) whole(of medium, declared *node, required bool) {
 	name := "body"
 	for in.taken[name] || slices.ContainsFunc(in.op.Inputs, func(i scaffold.Input) bool { return i.Name == name }) {
 		name += "_"
 	}
-	input := in.describe(name, schema, nil)
+	input := in.describe(name, declared, nil)
 	input.Required, input.Values, input.In = required, nil, spec.InBody
+	input.Schema = in.nested(declared, schema.MaxLevels)
 	in.op.Body, in.op.ContentType = of.kind, of.contentType
 	switch of.kind {
 	case body.JSON:
@@ -174,7 +189,7 @@ func (in *inputs) whole(of medium, schema *node, required bool) {
 	case body.Text:
 		input.Type = "string"
 	case body.Raw:
-		input.Type = spec.TypeFile
+		input.Type, input.Schema = spec.TypeFile, nil
 	default:
 		in.op.Body, in.op.ContentType = "", ""
 		in.notes.Add("inputs of forms that are not an object with properties: such a request is sent with an HTTP client",

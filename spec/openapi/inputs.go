@@ -173,6 +173,8 @@ type properties struct {
 	of       map[string]*node
 	required map[string]bool
 	seen     map[*node]bool // schemas that were collected
+	several  bool           // some are of one of several forms
+	quiet    bool           // nothing is noted
 }
 
 func (p *properties) collect(schema *node, depth int) {
@@ -181,7 +183,12 @@ func (p *properties) collect(schema *node, depth int) {
 		return
 	}
 	p.seen[schema] = true
-	if p.steps++; depth > maxCombined || len(p.seen) > maxSchemas {
+	p.steps++
+	p.several = p.several || schema.get("oneOf").size()+schema.get("anyOf").size() > 0
+	if depth > maxCombined || len(p.seen) > maxSchemas {
+		if p.several = true; p.quiet {
+			return
+		}
 		p.notes.Add("inputs of schemas that are combined too deeply", p.where)
 		return
 	}
@@ -198,7 +205,7 @@ func (p *properties) collect(schema *node, depth int) {
 	for _, part := range schema.get("allOf").first(2 * maxSchemas) {
 		p.collect(part, depth+1)
 	}
-	if schema.get("oneOf").size()+schema.get("anyOf").size() > 0 {
+	if schema.get("oneOf").size()+schema.get("anyOf").size() > 0 && !p.quiet {
 		p.notes.Add("inputs of a body that has one of several forms (oneOf, anyOf)", p.where)
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/internal/foreign"
 	"github.com/ALRubinger/aileron/spec/scaffold"
+	"github.com/ALRubinger/aileron/spec/schema"
 )
 
 // Options are what the document does not say.
@@ -90,7 +91,7 @@ func Connector(data []byte, opts Options) (c *scaffold.Connector, leftOut []stri
 			"name the host with --host if its servers are relative, and see what was left out")
 	}
 	c.Credential = r.need(c)
-	if err := fit(c, &r.notes); err != nil {
+	if err := r.fit(c); err != nil {
 		return nil, nil, err
 	}
 	return c, r.notes.Lines(), nil
@@ -132,33 +133,49 @@ func (r *reader) noteTheRest() {
 	}
 }
 
-// fit shortens descriptions until the specification has the size that is read.
-func fit(c *scaffold.Connector, notes *foreign.Notes) error {
+// room is what a connector keeps of a document.
+type room struct {
+	text   int // bytes of a description of an input
+	levels int // of what nests in an input
+}
+
+// rooms are tried one after the other.
+func rooms() []room {
+	return []room{{maxDescription, schema.MaxLevels}, {60, schema.MaxLevels}, {60, 4}, {60, 3}, {60, 2}, {0, 3}, {0, 2}, {60, 0},
+		{0, 0}}
+}
+
+// fit shortens descriptions, and what nests in inputs, until the specification has the size that is read.
+func (r *reader) fit(c *scaffold.Connector) error {
+	whole := map[*scaffold.Input]scaffold.Input{}
+	for i := range c.Operations {
+		for j := range c.Operations[i].Inputs {
+			in := &c.Operations[i].Inputs[j]
+			whole[in] = *in
+		}
+	}
 	size := 0
-	for _, most := range []int{maxDescription, 60, 0} {
-		for i := range c.Operations {
-			op := &c.Operations[i]
-			for j := range op.Inputs {
-				op.Inputs[j].Description = foreign.Clean(op.Inputs[j].Description, most)
-			}
+	for _, most := range rooms() {
+		for in, all := range whole {
+			in.Description, in.Schema = foreign.Clean(all.Description, most.text), r.cutter.Cut(all.Schema, most.levels)
 		}
 		var err error
 		if size, err = c.Size(); err != nil {
 			return err
 		}
-		if size > spec.MaxSize {
+		if size > spec.MaxSpecSize {
 			continue
 		}
-		switch most {
-		case maxDescription:
-		case 0:
-			notes.Add("the descriptions of inputs, as the specification would be too large", "")
-		default:
-			notes.Add(fmt.Sprintf("what is beyond %d bytes of the descriptions of inputs, "+
-				"as the specification would be too large", most), "")
+		if most.text < maxDescription {
+			r.notes.Add(fmt.Sprintf("what is beyond %d bytes of the descriptions of inputs, as the specification would be too "+
+				"large", most.text), "")
+		}
+		if most.levels < schema.MaxLevels {
+			r.notes.Add(fmt.Sprintf("what nests deeper than %d levels in inputs, as the specification would be too large",
+				most.levels), "")
 		}
 		return nil
 	}
 	return hint.New(fmt.Errorf("%d operations make a specification of %d bytes, and %d is the most",
-		len(c.Operations), size, spec.MaxSize), onlyHint)
+		len(c.Operations), size, spec.MaxSpecSize), onlyHint)
 }

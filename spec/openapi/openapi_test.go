@@ -331,7 +331,7 @@ func TestALargeDocument(t *testing.T) {
 		!strings.Contains(leftOut, "the descriptions of inputs, as") {
 		t.Errorf("%d operations, the first %+v; left out:\n%s", len(c.Operations), c.Operations[0], leftOut)
 	}
-	if size, err := c.Size(); err != nil || size > spec.MaxSize {
+	if size, err := c.Size(); err != nil || size > spec.MaxSpecSize {
 		t.Errorf("the specification has %d bytes, %v", size, err)
 	}
 	if used := after.TotalAlloc - before.TotalAlloc; used > 40*uint64(len(data)) {
@@ -450,5 +450,56 @@ func TestPathsThatCannotBeDeclared(t *testing.T) {
 		if len(c.Operations) != 1 || !strings.Contains(leftOut, "operations that cannot be declared: GET "+path) {
 			t.Errorf("%s: %+v, left out:\n%s", path, c.Operations, leftOut)
 		}
+	}
+}
+
+// A form has its inputs, and what nests in an input is in its schema, whatever refers to itself.
+func TestBodiesOfADocument(t *testing.T) {
+	c, leftOut := made(t, minimal(`{"post":{"requestBody":{"required":true,"content":{"application/x-www-form-urlencoded":{
+		"encoding":{"metadata":{"style":"deepObject","explode":true},"tags":{"explode":false}},"schema":{"type":"object",
+		"required":["email"],"properties":{"email":{"type":"string"},"metadata":{"anyOf":[{"type":"object"},{"enum":[""]}]},
+		"tags":{"type":"array","items":{"type":"string"}},"items":{"type":"array","items":{"$ref":"#/components/schemas/I"}},
+		"when":{"type":"object","properties":{"at":{"type":"integer","enum":[1,2]}},"additionalProperties":false}}}}}}},
+		"put":{"requestBody":{"content":{"multipart/form-data":{"schema":{"type":"object","properties":{
+		"file":{"type":"string","format":"binary"},"about":{"type":"string"}}}}}}},
+		"patch":{"requestBody":{"content":{"application/json-patch+json":{"schema":{"type":"array"}},
+		"application/merge-patch+json":{"schema":{"$ref":"#/components/schemas/I"}}}}},
+		"options":{"requestBody":{"content":{"text/plain":{"schema":{"type":"string"}}}}}}`,
+		`,"components":{"schemas":{"I":{"type":"object","required":["price"],"properties":{"price":{"type":"integer"},
+		"note":{"type":"string","nullable":true},"id":{"type":"string","readOnly":true},
+		"parts":{"type":"array","items":{"$ref":"#/components/schemas/I"}},
+		"both":{"allOf":[{"$ref":"#/components/schemas/I"},{"type":"object","properties":{"more":{}}}]}}}}}`), Options{})
+	byMethod := map[string]scaffold.Operation{}
+	for _, op := range c.Operations {
+		byMethod[op.Method] = op
+	}
+	inputs := func(op scaffold.Operation) string { return string(must.Get(json.Marshal(op.Inputs))(t)) }
+	post := inputs(byMethod["POST"])
+	for _, want := range []string{
+		`{"name":"email","in":"body","type":"string","required":true}`,
+		`{"name":"metadata","in":"body","style":"deepObject"}`,
+		`{"name":"tags","in":"body","type":"array","explode":false,"schema":{"type":"array","items":{"type":"string"}}}`,
+		`{"name":"items","in":"body","type":"array","style":"deepObject","schema":{"type":"array","items":{"type":"object",` +
+			`"properties":{"price":{"type":"integer"},"note":{"type":["string","null"]},"parts":{"type":"array","items":{`,
+		`"schema":{"type":"object","properties":{"at":{"type":"integer","enum":[1,2]}},"additionalProperties":false}}`,
+	} {
+		if !strings.Contains(post, want) {
+			t.Errorf("the form has not %s in\n%s", want, post)
+		}
+	}
+	if op := byMethod["POST"]; op.Body != "form" || strings.Contains(post, `"id"`) {
+		t.Errorf("the body is a %s: %s", op.Body, post)
+	}
+	if op := byMethod["PUT"]; op.Body != "multipart" || op.Inputs[0].Type != "file" || len(op.Inputs) != 2 {
+		t.Errorf("the parts are %+v", op)
+	}
+	if op := byMethod["PATCH"]; op.Body != "" || op.ContentType != "application/merge-patch+json" || len(op.Inputs) != 4 {
+		t.Errorf("the patch is %+v", op)
+	}
+	if op := byMethod["OPTIONS"]; op.Body != "text" || len(op.Inputs) != 1 {
+		t.Errorf("the text is %+v", op)
+	}
+	if want := "objects in forms whose syntax the document does not name"; !strings.Contains(leftOut, want) {
+		t.Errorf("left out:\n%s", leftOut)
 	}
 }

@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/internal/foreign"
 	"github.com/ALRubinger/aileron/spec/scaffold"
+	"github.com/ALRubinger/aileron/spec/schema"
 )
 
 // reader reads the operations of a document.
@@ -26,6 +28,9 @@ type reader struct {
 	shapes  map[string]string        // methods and paths, without names of variables → the operation
 	names   map[string]bool          // of operations, in lower case
 	servers map[*node]*serverAddress // of lists of servers
+
+	made   map[nestedKey]*schema.Schema
+	cutter schema.Cutter
 }
 
 const (
@@ -153,6 +158,9 @@ func (r *reader) operation(f found) (scaffold.Operation, bool) {
 	in.read(at.base)
 	if f.op.get("callbacks").size() > 0 {
 		r.notes.Add("requests that the service makes (callbacks)", f.where)
+	}
+	if cut(&r.cutter, &op, schema.MaxLevels) {
+		r.notes.Add(fmt.Sprintf("what nests in inputs beyond %d KiB of an operation", schema.MaxSize>>10), f.where)
 	}
 	if !r.repair(f, &op) || !r.unique(f, &op) {
 		return op, false

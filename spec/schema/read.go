@@ -11,8 +11,9 @@ import (
 // Read reads the schema of an input, and takes its size from what is left of an operation's. Each mistake is reported
 // with its place below the schema, such as ".properties.id.type". isText reports whether a text may be shown.
 func Read(v any, left *int, isText func(string) bool, report func(place, message string)) *Schema {
-	r := &reader{left: left, isText: isText, report: report}
-	s := r.schema(v, "", 1)
+	const root = "x" // of the places
+	r := &reader{left: left, isText: isText, report: func(place, message string) { report(place[len(root):], message) }}
+	s := r.schema(v, root, 1)
 	if *left < 0 {
 		report("", fmt.Sprintf("the schemas of the operation have more than %d bytes", MaxSize))
 	}

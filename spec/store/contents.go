@@ -27,7 +27,7 @@ var hashedFiles = []string{"connector.wasm", "connector.bin", spec.ManifestFile,
 const signatureFile = "signature.sig"
 
 const (
-	maxText   = spec.MaxSize
+	maxText   = spec.MaxSpecSize
 	maxBinary = 64 << 20
 )
 

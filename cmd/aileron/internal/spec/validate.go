@@ -105,8 +105,8 @@ func specFaults(name string) []*spec.Diagnostic {
 
 // readSpecFile returns the content of a file that is not larger than a spec may be.
 func readSpecFile(name string) ([]byte, error) {
-	if info, err := os.Stat(name); err == nil && info.Size() > spec.MaxSize {
-		return nil, &spec.Diagnostic{Message: fmt.Sprintf("it is larger than %d bytes", spec.MaxSize)}
+	if info, err := os.Stat(name); err == nil && info.Size() > spec.MaxSpecSize {
+		return nil, &spec.Diagnostic{Message: fmt.Sprintf("it is larger than %d bytes", spec.MaxSpecSize)}
 	}
 	return os.ReadFile(name)
 }
