@@ -152,7 +152,8 @@ func operationHelp(b *bytes.Buffer, name string, op *spec.Operation, room []spec
 	}
 	inputs := argumentsOf(op, room)
 	writeInputs(b, inputs)
-	if sendsBody := op.Method == "POST" || op.Method == "PUT" || op.Method == "PATCH"; sendsBody && len(op.BodyInputs()) == 0 {
+	mayHaveBody := op.Method == "POST" || op.Method == "PUT" || op.Method == "PATCH"
+	if mayHaveBody && len(op.BodyInputs()) == 0 {
 		b.WriteString("It sends no body: a request that needs one is sent with an HTTP client.\n")
 	}
 	put(b, "\nExample:\n  ", name, " ", op.Name)

@@ -81,7 +81,7 @@ func TestDiagnosticsOfAFile(t *testing.T) {
 		{"not an object", `[]`, "it is not an object"},
 		{"not UTF-8", "{\"tools\xff\": 1}", "it is not UTF-8"},
 		{"byte order mark", "\ufeff" + specWith(goodFields), "it is not JSON"},
-		{"too large", specWith(goodFields) + strings.Repeat(" ", MaxSize), "larger than 1048576 bytes"},
+		{"too large", specWith(goodFields) + strings.Repeat(" ", MaxSpecSize), "larger than 2097152 bytes"},
 		{"too deep", strings.Repeat("[", 100000), strings.Repeat("[0]", 33) + ": it is nested more than 32 deep"},
 		{"schema v2", edited("connector.v1", "connector.v2"), `schema_version: it is "aileron.connector.v2"`},
 		{"schema space", edited("aileron.connector.v1", " aileron.connector.v1"), "schema_version: it is"},

@@ -508,6 +508,7 @@ var arrows = []arrow{
 	{"spec/openapi", "spec", "what a connector can declare"},
 	{"spec/openapi", "spec/internal/foreign", "notes, texts and names of a description by others"},
 	{"spec/openapi", "spec/reach", "operations that lead to what a service hosts"},
+	{"spec/openapi", "spec/schema", "what nests in an input"},
 	{"spec/openapi", "spec/scaffold", "makes what it writes"},
 	{"spec/scaffold", "spec", "what it writes is what spec reads"},
 	{"spec/signature", "internal/durable", "the keys survive a power cut"},

@@ -37,6 +37,9 @@ type Options struct {
 	// the kind, whatever the document declares. NoCredential is none.
 	Credential spec.Kind
 
+	// Files reads the documents that the document refers to; nil: there are none.
+	Files Files
+
 	// Only, unless empty, selects operations by tag, operationId, or "METHOD /path". "*" stands for any text.
 	Only []string
 
@@ -84,6 +87,9 @@ func Connector(data []byte, opts Options) (c *scaffold.Connector, leftOut []stri
 	if err := r.checkUsed(); err != nil {
 		return nil, nil, err
 	}
+	if err := r.docs.err(); err != nil {
+		return nil, r.notes.Lines(), err
+	}
 	r.leaveOutTokens(c)
 	r.noteTheRest()
 	if len(c.Operations) == 0 {
@@ -100,7 +106,9 @@ func Connector(data []byte, opts Options) (c *scaffold.Connector, leftOut []stri
 // newReader returns a reader of a document, which is parsed.
 func newReader(data []byte, opts Options) (r *reader, err error) {
 	r = &reader{opts: opts, prose: newProse()}
-	if r.root, err = parse(data, &r.notes); err != nil {
+	r.docs.read = opts.Files
+	b := &builder{notes: &r.notes}
+	if r.root, err = b.parse(data); err != nil {
 		return nil, hint.New(fmt.Errorf("read the OpenAPI document: %w", err),
 			"pass one OpenAPI 3 document, in JSON or YAML, of at most %d MiB and %d levels", MaxSize>>20, maxDepth)
 	}
@@ -141,8 +149,8 @@ type room struct {
 
 // rooms are tried one after the other.
 func rooms() []room {
-	return []room{{maxDescription, schema.MaxLevels}, {60, schema.MaxLevels}, {60, 4}, {60, 3}, {60, 2}, {0, 3}, {0, 2}, {60, 0},
-		{0, 0}}
+	return []room{{maxDescription, schema.MaxLevels}, {60, schema.MaxLevels}, {60, 4}, {60, 3}, {60, 2}, {0, 3}, {0, 2},
+		{60, 0}, {0, 0}}
 }
 
 // fit shortens descriptions, and what nests in inputs, until the specification has the size that is read.
@@ -154,13 +162,30 @@ func (r *reader) fit(c *scaffold.Connector) error {
 			whole[in] = *in
 		}
 	}
-	size := 0
-	for _, most := range rooms() {
+	keep := func(most room) (size int, err error) {
 		for in, all := range whole {
 			in.Description, in.Schema = foreign.Clean(all.Description, most.text), r.cutter.Cut(all.Schema, most.levels)
 		}
-		var err error
-		if size, err = c.Size(); err != nil {
+		return c.Size()
+	}
+	least, err := keep(room{})
+	if err != nil {
+		return err
+	}
+	if least > spec.MaxSpecSize {
+		return hint.New(fmt.Errorf("%d operations make a specification of %d bytes, and %d is the most", len(c.Operations),
+			least, spec.MaxSpecSize), onlyHint)
+	}
+	for _, most := range rooms() {
+		about := least
+		for _, all := range whole {
+			about += min(len(all.Description), most.text) + r.cutter.Size(r.cutter.Cut(all.Schema, most.levels))/2
+		}
+		if about > spec.MaxSpecSize { // which is less than it will have
+			continue
+		}
+		size, err := keep(most)
+		if err != nil {
 			return err
 		}
 		if size > spec.MaxSpecSize {
@@ -176,6 +201,6 @@ func (r *reader) fit(c *scaffold.Connector) error {
 		}
 		return nil
 	}
-	return hint.New(fmt.Errorf("%d operations make a specification of %d bytes, and %d is the most",
-		len(c.Operations), size, spec.MaxSpecSize), onlyHint)
+	_, err = keep(room{})
+	return err
 }

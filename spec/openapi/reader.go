@@ -29,6 +29,8 @@ type reader struct {
 	names   map[string]bool          // of operations, in lower case
 	servers map[*node]*serverAddress // of lists of servers
 
+	docs documents
+
 	made   map[nestedKey]*schema.Schema
 	cutter schema.Cutter
 }
@@ -92,32 +94,37 @@ func (r *reader) selected(f found) bool {
 	})
 }
 
-// resolve returns what a reference leads to, inside the document, or n itself. It returns nil, and notes why, for one
-// that leads elsewhere, nowhere, or in a circle.
+// resolve returns what a reference leads to, in this document or one below its directory, or n itself. It returns nil,
+// and records why, for one that leads elsewhere, nowhere, or in a circle.
 func (r *reader) resolve(n *node) *node {
+	first := n
 	for range maxReferences {
 		ref := n.get("$ref")
 		if ref == nil || ref.kind != '"' {
 			return n
 		}
 		r.steps++
-		pointer, local := strings.CutPrefix(ref.text, "#")
-		if !local {
-			r.notes.Add("what is in another document, which is not read", foreign.Clean(ref.text, 80))
-			return nil
+		from := r.docs.of[n]
+		if from == nil {
+			from = &document{root: r.root}
 		}
-		if n = r.at(pointer); n == nil {
-			r.notes.Add("a reference that leads nowhere", foreign.Clean(ref.text, 80))
-			return nil
+		file, pointer, _ := strings.Cut(ref.text, "#")
+		doc, why := r.open(from, file)
+		if why == "" {
+			if n = at(doc.root, pointer); n != nil {
+				continue
+			}
+			why = "leads nowhere"
 		}
+		r.docs.fail(ref.text, why)
+		return nil
 	}
-	r.notes.Add("a reference that leads to itself, or through too many others", foreign.Clean(n.get("$ref").scalar(), 80))
+	r.docs.fail(first.get("$ref").scalar(), "leads to itself, or through too many others")
 	return nil
 }
 
 // at returns the value at a JSON pointer (RFC 6901), in a URL's fragment.
-func (r *reader) at(pointer string) *node {
-	n := r.root
+func at(n *node, pointer string) *node {
 	if pointer == "" {
 		return n
 	}

@@ -108,7 +108,7 @@ func (n *node) put(key string, v *node) bool {
 }
 
 // parse returns the document's root.
-func parse(data []byte, notes *foreign.Notes) (*node, error) {
+func (b *builder) parse(data []byte) (*node, error) {
 	switch {
 	case len(data) > MaxSize:
 		return nil, fmt.Errorf("it is larger than %d bytes", MaxSize)
@@ -116,7 +116,6 @@ func parse(data []byte, notes *foreign.Notes) (*node, error) {
 		return nil, errors.New("it is not UTF-8")
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	b := &builder{notes: notes}
 	var root *node
 	var err error
 	if start := bytes.TrimLeft(data, " \t\r\n"); len(start) > 0 && start[0] == '{' {
@@ -136,6 +135,7 @@ type builder struct {
 	nodes int
 	dec   *json.Decoder
 	known map[*yaml.Node]*node // of anchors
+	refs  func(*node)          // is told of objects with a reference; nil: nothing is
 }
 
 // make returns a new node, unless there are too many or too deep ones.
@@ -159,6 +159,9 @@ func short(text string) string {
 
 // put adds a key to an object, and notes one that the object has.
 func (b *builder) put(n *node, key string, v *node) {
+	if key == "$ref" && b.refs != nil {
+		b.refs(n)
+	}
 	if key = short(key); !n.put(key, v) {
 		b.notes.Add("the second value of a key that appears twice", foreign.Clean(key, 60))
 	}

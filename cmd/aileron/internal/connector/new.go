@@ -188,6 +188,7 @@ func (o *connectorNewOptions) draft(ctx context.Context, a *cli.App, fqn spec.FQ
 	case o.path != "":
 		return nil, nil, failure.Usagef("--path is that of a GraphQL schema's endpoint, and --from names none")
 	default:
+		o.made.Files = openapi.Below(filepath.Dir(o.from))
 		if err := connectors.ChooseOperations(ctx, a.Console, data, &o.made); err != nil {
 			return nil, nil, err
 		}
