@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/spec/body"
+	"github.com/ALRubinger/aileron/spec/internal/plain"
 	"github.com/ALRubinger/aileron/spec/internal/strictjson"
 	"github.com/ALRubinger/aileron/spec/schema"
 )
@@ -135,7 +136,7 @@ func (a *arguments) writeSegment(b *strings.Builder, name, text string) {
 		a.fault(name, "it is a dot segment of the path")
 	case strings.ContainsAny(text, `/\;%`):
 		a.fault(name, `it has a slash, a backslash, a semicolon or a percent sign, and is one segment of the path`)
-	case hasControl(text):
+	case plain.HasControl(text):
 		a.fault(name, "it has a control character or a broken escape, and is a part of the path")
 	}
 	b.WriteString(body.Escape(text, plainInPath))

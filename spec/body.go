@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/spec/body"
+	"github.com/ALRubinger/aileron/spec/internal/plain"
 	"github.com/ALRubinger/aileron/spec/schema"
 )
 
@@ -92,7 +93,7 @@ func (in *Input) readStyle(n node, left *int) {
 	if !has {
 		return
 	}
-	in.Schema = schema.Read(v, left, func(s string) bool { return !hasControl(s) }, func(place, message string) {
+	in.Schema = schema.Read(v, left, func(s string) bool { return !plain.HasControl(s) }, func(place, message string) {
 		n.diags.add(n.at("schema")+place, "%s", message)
 	})
 	switch {
@@ -125,7 +126,7 @@ func isParameterName(s string) bool {
 	for bracket {
 		var key string
 		key, rest, bracket = strings.Cut(rest, "]")
-		if !bracket || key != "" && !isName(strings.TrimLeft(key, "_"), "._:-") || rest != "" && rest[0] != '[' {
+		if !bracket || key != "" && !plain.IsName(strings.TrimLeft(key, "_"), "._:-") || rest != "" && rest[0] != '[' {
 			return false
 		}
 		_, rest, bracket = strings.Cut(rest, "[")

@@ -229,7 +229,7 @@ func (c *Connector) checkAgainst(m Manifest, d *diagnostics) {
 			case need.Kind != op.Injection.Kind:
 				d.add(path+".credential", "its kind is %s, and the manifest's is %s", op.Injection.Kind, need.Kind)
 			case need.OAuth2 != nil:
-				if err := need.OAuth2.CheckOperation(op); err != nil {
+				if err := op.CheckLogin(need.OAuth2); err != nil {
 					d.add(path+".path", "%v", err)
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ALRubinger/aileron/spec/internal/plain"
 	"github.com/ALRubinger/aileron/spec/internal/strictjson"
 )
 
@@ -102,7 +103,7 @@ var forbiddenPrefixes = []string{"proxy-", "sec-", "x-forwarded-"}
 // it can.
 func (op *Operation) badInjection() string {
 	in := op.Injection
-	if strings.Count(in.Format, "{secret}") != 1 || len(in.Format) > 256 || !isPrintable(in.Format) {
+	if strings.Count(in.Format, "{secret}") != 1 || len(in.Format) > 256 || !plain.IsPrintable(in.Format) {
 		return "the format " + quote(in.Format) + " does not hold {secret} once, in plain ASCII"
 	}
 	if in.Kind.HasUsername() && in.In != "header" {
@@ -122,7 +123,7 @@ func (op *Operation) badInjection() string {
 			return quote(in.Name) + " is not a header field that a credential may stand in"
 		}
 	case "query":
-		if !isName(in.Name, "._-") {
+		if !plain.IsName(in.Name, "._-") {
 			return quote(in.Name) + " is not a plain query name"
 		}
 	case "path":
@@ -146,7 +147,7 @@ func (in *Injection) badUsername() string {
 		return "the username of a " + string(in.Kind) + " credential is that of its binding"
 	case in.In != "header":
 		return "a credential with a username stands in a header"
-	case !isName(in.Username, "._-"):
+	case !plain.IsName(in.Username, "._-"):
 		return "the username " + quote(in.Username) + " is not letters, digits, dots, dashes and underscores"
 	}
 	return ""
@@ -156,20 +157,11 @@ func (in *Injection) badUsername() string {
 // of fields are, of at most 64 bytes.
 func isToken(s string) bool {
 	for _, c := range []byte(s) {
-		if !isAlnum(c) && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+		if !plain.IsAlnum(c) && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
 			return false
 		}
 	}
 	return s != "" && len(s) <= 64
-}
-
-func isPrintable(s string) bool {
-	for _, c := range []byte(s) {
-		if c < ' ' || c > '~' {
-			return false
-		}
-	}
-	return true
 }
 
 // Kind is the kind of a credential, as connectors and bindings name it.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ALRubinger/aileron/spec/internal/plain"
 	"github.com/ALRubinger/aileron/spec/internal/reserved"
 )
 
@@ -74,7 +75,7 @@ func parseFieldPattern(s string) (p FieldPattern, why string) {
 	name, prefix := strings.CutSuffix(s, "*")
 	p = FieldPattern{strings.ToLower(name), prefix}
 	switch {
-	case !isToken(name) || strings.Contains(p.Name, "*") || !isAlnum(p.Name[0]):
+	case !isToken(name) || strings.Contains(p.Name, "*") || !plain.IsAlnum(p.Name[0]):
 		return p, "is neither the name of a field nor a prefix such as \"acme-*\""
 	case p.Prefix && !strings.HasSuffix(p.Name, "-"):
 		return p, "is not a prefix that ends in a dash, such as \"acme-*\""

@@ -1,6 +1,10 @@
 package spec
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/ALRubinger/aileron/spec/internal/plain"
+)
 
 // readGroup reads the group of an operation, or takes the first part of its name: "issues" of issues.get.
 func (op *Operation) readGroup(n node) {
@@ -8,7 +12,7 @@ func (op *Operation) readGroup(n node) {
 		op.Group = GroupOf(op.Name)
 		return
 	}
-	if !isName(op.Group, "._:-") {
+	if !plain.IsName(op.Group, "._:-") {
 		n.diags.add(n.at("group"), "%q is not letters, digits, dots, dashes, underscores and colons", op.Group)
 	}
 }

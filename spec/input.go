@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ALRubinger/aileron/spec/internal/plain"
+
 	"github.com/ALRubinger/aileron/spec/body"
 	"github.com/ALRubinger/aileron/spec/schema"
 )
@@ -173,7 +175,7 @@ func isPlainValuePattern(value, place string) bool {
 	if text, ok := strings.CutPrefix(value, "*"); ok && place == InPath {
 		value = text
 	}
-	return value != "" && isPlainSegment(value) && !strings.ContainsAny(value, "*&=+")
+	return value != "" && plain.IsSegment(value) && !strings.ContainsAny(value, "*&=+")
 }
 
 // accepts reports whether the input may have a value, as it stands in the request.

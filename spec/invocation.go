@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ALRubinger/aileron/spec/body"
+	"github.com/ALRubinger/aileron/spec/internal/plain"
 	"github.com/ALRubinger/aileron/spec/internal/strictjson"
 	"github.com/ALRubinger/aileron/spec/schema"
 )
@@ -355,13 +356,13 @@ func InputTypes() []string {
 
 // IsLine reports whether s is text that can be printed as part of a line: it has no control character, no line break,
 // and no character that is invisible or turns the text.
-func IsLine(s string) bool { return !hasControl(s) }
+func IsLine(s string) bool { return !plain.HasControl(s) }
 
 // IsInputName reports whether s can be the name of an input.
-func IsInputName(s string) bool { return isName(strings.TrimLeft(s, "_"), "._:-") }
+func IsInputName(s string) bool { return plain.IsName(strings.TrimLeft(s, "_"), "._:-") }
 
 // IsOperationName reports whether s can be the name of an operation.
-func IsOperationName(s string) bool { return isName(s, "._:-") }
+func IsOperationName(s string) bool { return plain.IsName(s, "._:-") }
 
 // IsVersion reports whether s is strict SemVer 2.0.0 without a leading v.
 func IsVersion(s string) bool { return isVersion(s) }

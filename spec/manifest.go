@@ -8,7 +8,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/ALRubinger/aileron/spec/hosts"
+
 	"github.com/BurntSushi/toml"
+
+	"github.com/ALRubinger/aileron/spec/internal/plain"
 )
 
 // Manifest is what a connector asks of the person who installs it, in
@@ -167,7 +171,7 @@ func (r *manifestReader) read(raw *rawManifest) Manifest {
 		if !Kind(c.Kind).isKnown() {
 			r.add(toml.Key{"capabilities", "credential", "kind"}, "%q is not one of %s", c.Kind, joined(Kinds()))
 		}
-		if hasControl(c.Scope) || len(c.Scope) > maxString {
+		if plain.HasControl(c.Scope) || len(c.Scope) > maxString {
 			r.add(toml.Key{"capabilities", "credential", "scope"},
 				"it has a line break or a control character, or is too long")
 		}
@@ -186,26 +190,26 @@ func isDigest(s string) bool {
 }
 
 func (r *manifestReader) hosts(list []string) []HostPattern {
-	var hosts []HostPattern
+	var all []HostPattern
 	at := place(r.data, toml.Key{"capabilities", "network", "hosts"})
 	for i, s := range list {
-		h, err := declaredHost(s)
+		h, err := hosts.ParseDeclared(s)
 		switch {
 		case err != nil:
 			r.diags.add(fmt.Sprintf("%s[%d]", at, i), "%v", err)
-		case slices.Contains(hosts, h):
+		case slices.Contains(all, h):
 			r.diags.add(fmt.Sprintf("%s[%d]", at, i), "%q appears twice", s)
 		}
-		hosts = append(hosts, h)
+		all = append(all, h)
 	}
-	return hosts
+	return all
 }
 
 // words returns the list, whose entries must be plain names.
 func (r *manifestReader) words(list []string, extra string, key toml.Key) []string {
 	at := place(r.data, key)
 	for i, w := range list {
-		if !isName(w, extra) {
+		if !plain.IsName(w, extra) {
 			r.diags.add(fmt.Sprintf("%s[%d]", at, i), "%q is not a plain name", w)
 		}
 	}

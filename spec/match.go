@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/ALRubinger/aileron/spec/internal/plain"
 )
 
 // Target is a request in canonical form, which the proxy has found unambiguous.
@@ -195,7 +197,7 @@ func (op *Operation) undeclared(query string) (name string, ok bool) {
 	for pair := range strings.SplitSeq(query, "&") {
 		raw, _, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(raw)
-		if err != nil || hasControl(name) || strings.Contains(pair, ";") {
+		if err != nil || plain.HasControl(name) || strings.Contains(pair, ";") {
 			return "", false
 		}
 		if op.Injection != nil && op.Injection.In == "query" && op.Injection.Name == name {
@@ -326,7 +328,7 @@ func noValue(op *Operation, in *Input, value string, t Target) *NoMatch {
 	no.message = "the operation " + op.Tool + " " + op.Name + " does not allow the value " + quote(truncated(value)) +
 		" of " + in.Name + "; allowed are " + listed(in.Values)
 	// The value is the client's, and the line is for a person's shell.
-	if in.In == InPath && op.Injection == nil && isName(value, ".-") {
+	if in.In == InPath && op.Injection == nil && plain.IsName(value, ".-") {
 		no.message += "; to allow this one, the user runs aileron allow ID --path '" + op.Path.with(in.Name, value) +
 			"', with the audit id of this denial"
 	}

@@ -3,6 +3,8 @@ package spec
 import (
 	"slices"
 	"strings"
+
+	"github.com/ALRubinger/aileron/spec/internal/plain"
 )
 
 // Meter is a number in an operation's responses that says what a request has used up. Those of one name add up.
@@ -87,6 +89,6 @@ func IsMeter(s string) bool {
 
 // areMeterKeys reports whether a reader can look for a path: its keys are letters, digits, underscores and dashes.
 func areMeterKeys(keys []string) bool {
-	plain := func(key string) bool { return len(key) <= maxMeterKey && isName(key, "_-") }
+	plain := func(key string) bool { return len(key) <= maxMeterKey && plain.IsName(key, "_-") }
 	return len(keys) <= maxMeterKeys && !slices.ContainsFunc(keys, func(key string) bool { return !plain(key) })
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ALRubinger/aileron/spec/internal/plain"
+
 	"golang.org/x/mod/semver"
 )
 
@@ -32,7 +34,7 @@ func ParseFQN(s string) (FQN, error) {
 		return "", fmt.Errorf("read the connector name %q: it is not scheme://owner/name", s)
 	}
 	for _, p := range parts {
-		if !isName(p, "._-") {
+		if !plain.IsName(p, "._-") {
 			return "", fmt.Errorf("read the connector name %q: the part %q is not a plain name", s, p)
 		}
 	}
@@ -96,7 +98,7 @@ var reservedToolPrefixes = []string{"ld.", "ld-", "aileron-", "python3."}
 func badToolName(s string) string {
 	lower := strings.ToLower(s)
 	switch {
-	case !isName(s, "._:-") || len(s) > 64:
+	case !plain.IsName(s, "._:-") || len(s) > 64:
 		return "is not a command name: at most 64 letters, digits, dots, dashes, underscores and colons, " +
 			"a letter or digit first"
 	case slices.Contains(reservedTools, lower):

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/ALRubinger/aileron/spec/internal/plain"
 
 	"github.com/ALRubinger/aileron/spec/internal/strictjson"
 )
@@ -111,7 +112,7 @@ func (n node) text(key string, required bool) string {
 	case len(s) > maxString:
 		n.diags.add(n.at(key), "it is longer than %d bytes", maxString)
 		return ""
-	case hasControl(s):
+	case plain.HasControl(s):
 		n.diags.add(n.at(key), "it has a line break, a control character or a broken escape")
 		return ""
 	}
@@ -150,58 +151,10 @@ func (n node) list(key string, required bool, most int) []any {
 func (n node) choice(key string, allowed ...string) string {
 	s := n.text(key, false)
 	if v, _ := n.o.Get(key); isString(v) && !slices.Contains(allowed, s) {
-		n.diags.add(n.at(key), "%q is not %s", s, either(allowed))
+		n.diags.add(n.at(key), "%q is not %s", s, plain.Either(allowed))
 		return ""
 	}
 	return s
-}
-
-func either(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = strconv.Quote(w)
-	}
-	return strings.Join(quoted, " or ")
-}
-
-// hasControl reports whether s has a character that must not be part of a printed
-// line: C0 and C1 controls, DEL, characters that break or turn lines or are
-// invisible, and the mark that the JSON decoder leaves for half a surrogate pair.
-func hasControl(s string) bool {
-	plain := true
-	for i := range len(s) {
-		if s[i] < 0x20 || s[i] > 0x7e {
-			plain = false
-			break
-		}
-	}
-	return !plain && strings.ContainsFunc(s, func(r rune) bool {
-		switch {
-		case r < 0x20, r >= 0x7f && r < 0xa0, r == utf8.RuneError:
-			return true
-		case r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x2069, r == 0xfeff:
-			return true
-		}
-		return r >= 0xe0000 && r <= 0xe007f // tags: invisible to people, text to models
-	})
-}
-
-// isName reports whether s is 1 to 100 ASCII letters, digits and extra characters
-// and begins with a letter or digit.
-func isName(s, extra string) bool {
-	if s == "" || len(s) > 100 {
-		return false
-	}
-	for i, c := range []byte(s) {
-		if !isAlnum(c) && (i == 0 || strings.IndexByte(extra, c) < 0) {
-			return false
-		}
-	}
-	return true
-}
-
-func isAlnum(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
 // joined returns the words as one list for a message.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/spec/logins"
+
 	"github.com/ALRubinger/aileron/e2e/must"
 )
 
@@ -43,7 +45,7 @@ const gmailSpec = `{"schema_version": "aileron.connector.v1",
 func TestAManifestDeclaresALogin(t *testing.T) {
 	c := must.Get(Load([]byte(gmailManifest), []byte(gmailSpec)))(t)
 	o := c.Credential().OAuth2
-	if o == nil || o.Grant != GrantCode || o.AuthorizeURL != "https://accounts.google.com/o/oauth2/v2/auth" ||
+	if o == nil || o.Grant != logins.GrantCode || o.AuthorizeURL != "https://accounts.google.com/o/oauth2/v2/auth" ||
 		o.TokenURL != "https://oauth2.googleapis.com/token" || len(o.Scopes) != 2 ||
 		o.ClientID != "1234567890-xxxxxxx.apps.googleusercontent.com" || o.AuthParams["access_type"] != "offline" {
 		t.Fatalf("the login is %+v", o)
@@ -59,7 +61,7 @@ func TestAManifestDeclaresALogin(t *testing.T) {
 	}
 	// A sandbox sees the manifest without the value of the client.
 	manifest, _ := c.Documents()
-	if strings.Contains(string(manifest), PlaceholderSecret) || must.Get(ParseManifest(manifest))(t).Name != c.FQN {
+	if strings.Contains(string(manifest), logins.PlaceholderSecret) || must.Get(ParseManifest(manifest))(t).Name != c.FQN {
 		t.Errorf("the manifest for the sandbox is\n%s", manifest)
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ALRubinger/aileron/spec/hosts"
+	"github.com/ALRubinger/aileron/spec/internal/plain"
+
 	"github.com/ALRubinger/aileron/spec/internal/strictjson"
 )
 
@@ -129,7 +132,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 		return op
 	}
 	op.Name, op.Summary, op.Description = n.text("name", true), n.text("summary", false), n.text("description", false)
-	if op.Name != "" && !isName(op.Name, "._:-") {
+	if op.Name != "" && !plain.IsName(op.Name, "._:-") {
 		n.diags.add(n.at("name"), "%q is not letters, digits, dots, dashes, underscores and colons", op.Name)
 	}
 	op.readGroup(n)
@@ -211,7 +214,7 @@ func (op *Operation) readHosts(n node) {
 			n.diags.add(n.item("hosts", i), "it is not a string")
 			continue
 		}
-		h, err := declaredHost(s)
+		h, err := hosts.ParseDeclared(s)
 		switch {
 		case err != nil:
 			n.diags.add(n.item("hosts", i), "%v", err)
@@ -237,7 +240,7 @@ func (op *Operation) readAudit(n node) {
 		}
 		switch {
 		case field.Name == "":
-		case !isName(field.Name, "._:-"):
+		case !plain.IsName(field.Name, "._:-"):
 			n.diags.add(a.at("name"), "%q is not a name of letters, digits, dots, dashes, underscores and colons",
 				field.Name)
 		case slices.Contains(reservedAuditFields, field.Name):
@@ -352,7 +355,7 @@ func (c *Connector) readPlaceholders(top node) {
 // isPlainValue reports whether shells, loaders and parsers read s as one word.
 func isPlainValue(s string) bool {
 	for _, c := range []byte(s) {
-		if !isAlnum(c) && strings.IndexByte("._-+=:@/~", c) < 0 {
+		if !plain.IsAlnum(c) && strings.IndexByte("._-+=:@/~", c) < 0 {
 			return false
 		}
 	}
@@ -377,7 +380,7 @@ func badPlaceholder(s string) string {
 	begins := func(p string) bool { return strings.HasPrefix(s, p) }
 	ends := func(p string) bool { return strings.HasSuffix(s, p) && len(s) > len(p) }
 	switch {
-	case !isName(s, "_") || strings.ToUpper(s) != s || s[0] <= '9':
+	case !plain.IsName(s, "_") || strings.ToUpper(s) != s || s[0] <= '9':
 		return "is not a variable's name in upper case"
 	case slices.ContainsFunc(reservedVariables, begins):
 		return "is not a variable that a connector may set: names that begin like this steer programs"

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ALRubinger/aileron/spec/internal/plain"
+
 	"github.com/ALRubinger/aileron/spec/internal/strictjson"
 )
 
@@ -100,7 +102,7 @@ func (op *Operation) readPreview(n node) {
 	for _, f := range all {
 		at := strictjson.Join(p.at("args"), f.Key)
 		text, isText := f.Value.(string)
-		if !isText || len(text) > maxPreviewText || hasControl(text) {
+		if !isText || len(text) > maxPreviewText || plain.HasControl(text) {
 			p.diags.add(at, "it is not a text of at most %d bytes", maxPreviewText)
 			continue
 		}
@@ -108,7 +110,7 @@ func (op *Operation) readPreview(n node) {
 	}
 	for i, v := range p.list("render", false, maxRendered) {
 		path, _ := v.(string)
-		if why := badBodyPath(path); why != "" || len(path) > maxPreviewText || hasControl(path) {
+		if why := badBodyPath(path); why != "" || len(path) > maxPreviewText || plain.HasControl(path) {
 			p.diags.add(p.item("render", i), "it is not a plain gjson path, such as \"user.login\"")
 		}
 		op.Preview.Render = append(op.Preview.Render, path)

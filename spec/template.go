@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"github.com/ALRubinger/aileron/spec/internal/plain"
 )
 
 // Template is a path pattern in the syntax of net/http's ServeMux: literal
@@ -45,7 +47,7 @@ func ParseTemplate(s string) (Template, error) {
 		last := i == len(parts)-1
 		name, ok := strings.CutPrefix(p, "{")
 		if !ok {
-			if p == "" && !last || p == "." || p == ".." || !isPlainSegment(p) {
+			if p == "" && !last || p == "." || p == ".." || !plain.IsSegment(p) {
 				return Template{}, errors.New("the segment " + quote(p) + " is not plain")
 			}
 			t.segments = append(t.segments, segment{literal: p})
@@ -57,7 +59,7 @@ func ParseTemplate(s string) (Template, error) {
 			name, rest = trimmed, true
 		}
 		switch {
-		case !ok || !isName(name, "_-."):
+		case !ok || !plain.IsName(name, "_-."):
 			return Template{}, errors.New("the variable " + quote(p) + " is not {name} or {name...}")
 		case rest && !last:
 			return Template{}, errors.New("the variable " + quote(p) + " takes the rest and does not stand at the end")
@@ -68,15 +70,6 @@ func ParseTemplate(s string) (Template, error) {
 		t.segments = append(t.segments, segment{name: name, rest: rest})
 	}
 	return t, nil
-}
-
-func isPlainSegment(s string) bool {
-	for _, c := range []byte(s) {
-		if !isAlnum(c) && strings.IndexByte("-._~!$&'()*+,=:@", c) < 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // String returns the template as it was written, or "" for the zero value.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/ALRubinger/aileron/spec/logins"
+
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/failure"
@@ -152,7 +154,7 @@ func (in *login) chooseClient(ctx context.Context, before *oauth.Grant) (err err
 			return err
 		}
 		asked = true
-		if s.Grant == spec.GrantCode && in.port == 0 {
+		if s.Grant == logins.GrantCode && in.port == 0 {
 			if err := in.askPort(); err != nil {
 				return err
 			}
@@ -183,7 +185,7 @@ func (in *login) chooseSecret(ctx context.Context, asked bool) error {
 	from := SecretSource{File: in.ClientSecretFile}
 	switch {
 	case from.Given():
-	case asked && s.Grant != spec.GrantClient:
+	case asked && s.Grant != logins.GrantClient:
 		raw, err := in.u.ReadUnseen(ctx, "secret of the client (Enter: it has none)")
 		if err != nil || len(raw) == 0 {
 			return err
@@ -191,7 +193,7 @@ func (in *login) chooseSecret(ctx context.Context, asked bool) error {
 		secret, err := vault.NewSecret(raw)
 		s.ClientSecret = secret.Reveal()
 		return err
-	case s.Grant == spec.GrantClient && s.ClientSecret == "":
+	case s.Grant == logins.GrantClient && s.ClientSecret == "":
 		if !in.u.Interactive() {
 			return hint.New(fmt.Errorf("log in for %s: its client needs a secret", in.connector.FQN),
 				"pass --client-secret-file")
@@ -221,7 +223,7 @@ func (in *login) show() error {
 	for _, scope := range s.Scopes {
 		u.Infof("  scope      %s", scope)
 	}
-	if page := cmp.Or(s.AuthorizeURL, s.DeviceURL); s.Grant != spec.GrantClient && page != "" {
+	if page := cmp.Or(s.AuthorizeURL, s.DeviceURL); s.Grant != logins.GrantClient && page != "" {
 		u.Infof("  page       %s", page)
 	}
 	u.Infof("  tokens     %s", s.TokenURL)
@@ -230,9 +232,9 @@ func (in *login) show() error {
 
 func (in *login) logIn(ctx context.Context) (oauth.Grant, error) {
 	switch in.server.Grant {
-	case spec.GrantClient:
+	case logins.GrantClient:
 		return in.server.Client(ctx)
-	case spec.GrantDevice:
+	case logins.GrantDevice:
 		return in.server.Device(ctx, func(code, page string) {
 			in.u.Infof("aileron: open this page in any browser, and enter the code %s within five minutes:", code)
 			in.printPage(page)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ALRubinger/aileron/spec/logins"
+
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -52,9 +54,9 @@ func loginFacts(c *spec.Connector) []fact {
 	o := need.OAuth2
 	facts := []fact{{"login", "in a browser, at " + o.AuthorizeURL}, {"client", o.ClientID + ", of the publisher"}}
 	switch o.Grant {
-	case spec.GrantDevice:
+	case logins.GrantDevice:
 		facts[0].text = "with a code in a browser, from " + o.DeviceURL
-	case spec.GrantClient:
+	case logins.GrantClient:
 		facts[0].text = "none: a client has an id and a secret"
 	}
 	if o.ClientID == "" {

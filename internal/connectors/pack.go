@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/ALRubinger/aileron/spec/logins"
+
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
@@ -23,7 +25,7 @@ func Pack(dir, output string, signer *signature.SecretKey, list FaultLister) (*s
 	c, err := store.PackSigned(dir, f, func(c *spec.Connector, old []byte) ([]byte, error) {
 		if hasPlaceholderSecret(c) {
 			return nil, hint.New(errors.New("the client_secret in manifest.toml is still the placeholder "+
-				spec.PlaceholderSecret), "replace it in a copy of the directory, as the release's pipeline does, and pack that; "+
+				logins.PlaceholderSecret), "replace it in a copy of the directory, as the release's pipeline does, and pack that; "+
 				"never commit the value")
 		}
 		if signer != nil {
@@ -44,7 +46,7 @@ func Pack(dir, output string, signer *signature.SecretKey, list FaultLister) (*s
 // hasPlaceholderSecret reports whether a connector's client_secret is what its repository has in place of one.
 func hasPlaceholderSecret(c *spec.Connector) bool {
 	need := c.Credential()
-	return need != nil && need.OAuth2 != nil && need.OAuth2.ClientSecret == spec.PlaceholderSecret
+	return need != nil && need.OAuth2 != nil && need.OAuth2.ClientSecret == logins.PlaceholderSecret
 }
 
 // SecretWarning returns what is wrong with the client_secret of a connector that is not packed yet, or "".
@@ -52,7 +54,7 @@ func SecretWarning(c *spec.Connector) string {
 	if !hasPlaceholderSecret(c) {
 		return ""
 	}
-	return "the client_secret in manifest.toml is the placeholder " + spec.PlaceholderSecret + ": a login with it " +
+	return "the client_secret in manifest.toml is the placeholder " + logins.PlaceholderSecret + ": a login with it " +
 		"fails, and connector pack refuses it, until the release replaces it"
 }
 

@@ -101,3 +101,11 @@ func (h Pattern) Parent() (Pattern, bool) {
 	_, name, ok := strings.Cut(h.Name, ".")
 	return Pattern{Name: name, Port: h.Port, Wildcard: true}, ok && !h.Wildcard
 }
+
+// ParseDeclared reads a host of a specification, in which each has one spelling: it has no final dot.
+func ParseDeclared(s string) (Pattern, error) {
+	if name, _, _ := strings.Cut(s, ":"); len(name) > 1 && strings.HasSuffix(name, ".") {
+		return Pattern{}, fmt.Errorf("%s has a final dot; write %s", quote(s), quote(strings.TrimRight(name, ".")))
+	}
+	return Parse(s)
+}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ALRubinger/aileron/spec/logins"
+
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/internal/foreign"
 	"github.com/ALRubinger/aileron/spec/scaffold"
@@ -171,8 +173,8 @@ func (s *scheme) read(n *node) {
 
 // flows are the flows of the type oauth2 that a connector can have, the best first, with their grants.
 var flows = []struct{ name, grant string }{
-	{"authorizationCode", spec.GrantCode}, {"deviceAuthorization", spec.GrantDevice},
-	{"clientCredentials", spec.GrantClient},
+	{"authorizationCode", logins.GrantCode}, {"deviceAuthorization", logins.GrantDevice},
+	{"clientCredentials", logins.GrantClient},
 }
 
 // readFlows reads the flows of the type oauth2. Without one that a connector can have, a token is all that is needed.
@@ -185,9 +187,9 @@ func (s *scheme) readFlows(all *node) {
 		}
 		login := &spec.OAuth2{Grant: flow.grant, TokenURL: n.get("tokenUrl").scalar()}
 		switch flow.grant {
-		case spec.GrantCode:
+		case logins.GrantCode:
 			login.AuthorizeURL = n.get("authorizationUrl").scalar()
-		case spec.GrantDevice:
+		case logins.GrantDevice:
 			login.DeviceURL = n.get("deviceAuthorizationUrl").scalar()
 		}
 		if login.Check(login.AskedHosts()) == nil {

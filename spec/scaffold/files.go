@@ -7,6 +7,8 @@ import (
 	"path"
 	"strings"
 
+	"github.com/ALRubinger/aileron/spec/logins"
+
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -77,7 +79,7 @@ func loginTable(o *spec.OAuth2) string {
 	}
 	var b strings.Builder
 	b.WriteString("\n# How the token is obtained: the URLs and scopes of the service.\n[capabilities.credential.oauth2]\n")
-	if o.Grant != spec.GrantCode {
+	if o.Grant != logins.GrantCode {
 		fmt.Fprintf(&b, "grant = %s\n", quote(o.Grant))
 	}
 	for _, u := range []struct{ key, value string }{{"authorize_url", o.AuthorizeURL},
@@ -86,7 +88,7 @@ func loginTable(o *spec.OAuth2) string {
 			fmt.Fprintf(&b, "%s = %s\n", u.key, quote(u.value))
 		}
 	}
-	if o.Grant != spec.GrantClient {
+	if o.Grant != logins.GrantClient {
 		b.WriteString("# The client that you registered with the service for this connector, with the redirect URI\n" +
 			"# http://localhost/callback on any port. Without it, each user brings one.\n# client_id = \"...\"\n")
 	}

@@ -20,6 +20,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ALRubinger/aileron/spec/logins"
+
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/schema"
 )
@@ -140,7 +142,7 @@ func Starter(fqn spec.FQN, host string, kind spec.Kind) *Connector {
 
 // StandInLogin returns a login at a host, for the author of a connector to replace.
 func StandInLogin(host string) *spec.OAuth2 {
-	return &spec.OAuth2{Grant: spec.GrantCode, AuthorizeURL: "https://" + host + "/oauth2/authorize",
+	return &spec.OAuth2{Grant: logins.GrantCode, AuthorizeURL: "https://" + host + "/oauth2/authorize",
 		TokenURL: "https://" + host + "/oauth2/token", Scopes: []string{"items"}}
 }
 
@@ -172,10 +174,10 @@ func isToolName(name string) bool {
 func (op *Operation) Check() []*spec.Diagnostic { return faults("tool", *op) }
 
 // AsksForTokens reports whether a request of the operation can be one that is for aileron alone: see
-// [spec.OAuth2.CheckOperation].
+// [spec.Operation.CheckLogin].
 func (op *Operation) AsksForTokens(login *spec.OAuth2) bool {
 	c, err := alone("tool", *op)
-	return err == nil && login.CheckOperation(c.Tools[0].Operations[0]) != nil
+	return err == nil && c.Tools[0].Operations[0].CheckLogin(login) != nil
 }
 
 // alone returns a connector with one tool and one operation.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/spec/logins"
+
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
@@ -139,7 +141,7 @@ func TestTheSecretOfAClientStandsWhereTheServiceWantsIt(t *testing.T) {
 func TestAClientIsItsOwnOwner(t *testing.T) {
 	s := newAuthServer(t)
 	s.sends(200, token(map[string]any{"refresh_token": nil}))
-	server := oauth.Server{OAuth2: spec.OAuth2{Grant: spec.GrantClient, TokenURL: s.URL, ClientID: "client-one",
+	server := oauth.Server{OAuth2: spec.OAuth2{Grant: logins.GrantClient, TokenURL: s.URL, ClientID: "client-one",
 		ClientSecret: "secret-of-the-client", Scopes: []string{"read", "write"}}, Transport: s.transport()}
 	g := must.Get(server.Client(t.Context()))(t)
 	form := s.asked()[0]

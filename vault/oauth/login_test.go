@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/spec/logins"
+
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault/oauth"
@@ -17,7 +19,7 @@ import (
 // browser logs in at s as visit says, which gets the page and returns what the login's own server answered.
 func browser(t *testing.T, s *authServer, visit func(page url.Values)) (oauth.Grant, error) {
 	t.Helper()
-	server := &oauth.Server{OAuth2: spec.OAuth2{Grant: spec.GrantCode,
+	server := &oauth.Server{OAuth2: spec.OAuth2{Grant: logins.GrantCode,
 		AuthorizeURL: "https://login.example/authorize?tenant=a", TokenURL: s.URL + "/token", ClientID: "client-one",
 		Scopes: []string{"read", "write"}, AuthParams: map[string]string{"access_type": "offline"}}, Transport: s.transport()}
 	visited := make(chan struct{})
@@ -190,7 +192,7 @@ func TestTheAddressOfABrowserElsewhereIsPasted(t *testing.T) {
 	paste := func(address func(page url.Values) string) error {
 		page := make(chan url.Values, 1)
 		b := oauth.Browser{
-			Server: &oauth.Server{OAuth2: spec.OAuth2{Grant: spec.GrantCode, AuthorizeURL: "https://login.example/authorize",
+			Server: &oauth.Server{OAuth2: spec.OAuth2{Grant: logins.GrantCode, AuthorizeURL: "https://login.example/authorize",
 				TokenURL: s.URL, ClientID: "client-one"}, Transport: s.transport()},
 			Show:   func(address string) { page <- must.Get(url.Parse(address))(t).Query() },
 			Pasted: func(context.Context) (string, error) { return address(<-page), nil },

@@ -21,6 +21,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ALRubinger/aileron/spec/logins"
+
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
@@ -50,7 +52,7 @@ type Server struct {
 // Grant is what a login has given. The parts that are secret, and what a renewal needs, are sealed in the vault.
 type Grant struct {
 	ID      string        `json:"login"`
-	Method  string        `json:"grant"` // one of [spec.Grants]
+	Method  string        `json:"grant"` // one of [logins.Grants]
 	Token   string        `json:"-"`
 	Refresh string        `json:"refresh_token,omitempty"`
 	Keeps   bool          `json:"keeps,omitempty"` // a renewal has left Refresh as it was: sending it twice does no harm
@@ -138,7 +140,7 @@ func NeedsLogin(b vault.Binding, now time.Time) bool {
 	return b.Renewal == LoginNeeded || b.Renewal == Never && !b.Expires.IsZero() && now.After(b.Expires)
 }
 
-func (g Grant) renews() bool { return g.Refresh != "" || g.Method == spec.GrantClient }
+func (g Grant) renews() bool { return g.Refresh != "" || g.Method == logins.GrantClient }
 
 // expires returns when the token expires; the zero time: it does not say.
 func (g Grant) expires() time.Time {
@@ -270,7 +272,7 @@ func (g Grant) Renew(ctx context.Context, transport http.RoundTripper, now func(
 	s.Now = now
 	var next Grant
 	var err error
-	if g.Method == spec.GrantClient {
+	if g.Method == logins.GrantClient {
 		next, err = s.client(ctx, g.InHeader)
 	} else {
 		next, err = s.ask(ctx, askTime, g.InHeader, func(ctx context.Context, c *oauth2.Config) (*oauth2.Token, error) {

@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ALRubinger/aileron/spec/logins"
+
 	"github.com/ALRubinger/aileron/e2e/must"
-	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
 	"github.com/ALRubinger/aileron/vault/oauth"
 )
@@ -80,7 +81,7 @@ func (s *authServer) transport() http.RoundTripper { return s.Client().Transport
 
 // grant is one whose login was an hour ago.
 func (s *authServer) grant() oauth.Grant {
-	return oauth.Grant{ID: "login-one", Method: spec.GrantCode, Token: "access-token-one", Refresh: "refresh-token-one",
+	return oauth.Grant{ID: "login-one", Method: logins.GrantCode, Token: "access-token-one", Refresh: "refresh-token-one",
 		Issued: time.Now().Add(-time.Hour), Life: time.Hour, TokenURL: s.URL + "/token", Client: "client-one",
 		Secret: "secret-of-the-client", Scopes: []string{"read", "write"}}
 }
