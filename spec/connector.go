@@ -95,7 +95,6 @@ type Operation struct {
 	Approval          string                // ApprovalNone, ApprovalRequired or ApprovalWhen
 	When              []condition.Condition // for ApprovalWhen: a request asks if all of them hold, or may
 	Preview           *Preview              // of the service, for who is asked; nil: there is none
-	previewed         *rawPreview           // while it is read
 	Injection         *Injection            // nil: no credential
 	Inputs            []Input
 	limited           []*Input // those of Inputs that have Values

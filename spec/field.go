@@ -138,8 +138,7 @@ var reservedAuditFields = strings.Fields(`
 	request_id clock spilled redirected renewed dropped_headers dropped_headers_omitted packed body_fields
 	action action_version surface step boundary approval_id upstream_status intent_id intent_seq sent not_known
 	decider_reason preview_of
-	mcp_method mcp_tool graphql_type graphql_fields graphql_fields_omitted graphql_hash
-	meters meters_estimated meters_model`)
+	mcp_method mcp_tool graphql_type graphql_fields graphql_fields_omitted graphql_hash meters meters_estimated`)
 
 // MayReroute is [reserved.MayReroute].
 func MayReroute(name string) bool { return reserved.MayReroute(name) }
