@@ -126,8 +126,8 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op := &Operation{Connector: c, Approval: ApprovalNone}
 	n, ok := tool.diags.open(v, path, "name", "group", "summary", "description", "method", "path", "hosts",
 		"idempotency", "response_timeout", "approval", "credential", "inputs", "audit", "query", "upgrade", "ranges",
-		"packed", "wildcard_credential", "headers", "escaped_slash", "mcp", "graphql", "meter", "body", "content_type",
-		"preview")
+		"packed", "wildcard_credential", "headers", "escaped_slash", "mcp", "graphql", "meter", "meter_model", "body",
+		"content_type", "preview")
 	if !ok {
 		return op
 	}

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/ALRubinger/aileron/spec/internal/plain"
+
 	"github.com/ALRubinger/aileron/spec/internal/strictjson"
 	"github.com/ALRubinger/aileron/spec/preview"
 )
@@ -54,7 +56,7 @@ func (op *Operation) readPreview(n node) {
 	}
 	for i, v := range p.list("render", false, preview.MaxRendered) {
 		path, _ := v.(string)
-		if why := badBodyPath(path); why != "" || len(path) > preview.MaxText || hasControl(path) {
+		if why := badBodyPath(path); why != "" || len(path) > preview.MaxText || plain.HasControl(path) {
 			p.diags.add(p.item("render", i), "it is not a plain gjson path, such as \"user.login\"")
 		}
 		op.Preview.Render = append(op.Preview.Render, path)
