@@ -24,8 +24,9 @@ const (
 	maxDigested = 1 << 20
 	// minRead is the least time for a body to come that is read before a person has decided.
 	minRead = 5 * time.Second
-	// heldCost is what a held request takes of the session's memory, beside its body.
-	heldCost = 8 << 10
+	// heldCost is what a held request takes of the session's memory, beside its body and what any exchange does
+	// ([wire.Exchange]), of which it does not use what is for the upstream.
+	heldCost = 512
 )
 
 // retryApproval is after how many seconds a request that waits for an approval should be sent again.
@@ -378,15 +379,30 @@ func unescaped(text string, unescape func(string) (string, error)) string {
 	return text
 }
 
-// volatileFields are request fields that differ between two attempts of one request, or say how its response is to be
-// sent. They are no part of what is approved.
-var volatileFields = map[string]bool{
-	"Accept": true, "Accept-Charset": true, "Accept-Encoding": true, "Accept-Language": true, "Cache-Control": true,
-	"Connection": true, "Content-Length": true, "Date": true, "Expect": true, "Grpc-Accept-Encoding": true,
-	"Grpc-Previous-Rpc-Attempts": true, "Grpc-Timeout": true, "Http2-Settings": true, "Idempotency-Key": true,
-	"Keep-Alive": true, "Pragma": true, "Priority": true, "Proxy-Authorization": true, "Proxy-Connection": true,
-	"Te": true, "Traceparent": true, "Tracestate": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
-	"User-Agent": true,
+// volatileFields are request fields that are no part of what is approved: a service does not do another thing because
+// of them, and two attempts of one request may differ in them. A field that is not here is shown and compared.
+var volatileFields = volatile(
+	// The form of the response, and whether a cache may have it: RFC 9110 section 12.5, RFC 9111 section 5.2.
+	"Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Cache-Control", "Pragma", "Priority",
+	"Grpc-Accept-Encoding",
+	// The connection, and the length of the body, which is compared itself.
+	"Connection", "Content-Length", "Expect", "Http2-Settings", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	// The program that sends it, and the page of a browser.
+	"User-Agent", "Sec-Ch-Ua", "Sec-Ch-Ua-Mobile", "Sec-Ch-Ua-Platform", "Sec-Fetch-Dest", "Sec-Fetch-Mode",
+	"Sec-Fetch-Site", "Sec-Fetch-User",
+	// One attempt among others.
+	"Date", "Grpc-Previous-Rpc-Attempts", "Grpc-Timeout", "Idempotency-Key", "Traceparent", "Tracestate",
+	// The handshake of a WebSocket, which has a line of its own.
+	"Sec-Websocket-Extensions", "Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Protocol",
+)
+
+func volatile(names ...string) map[string]bool {
+	all := make(map[string]bool, len(names))
+	for _, name := range names {
+		all[name] = true
+	}
+	return all
 }
 
 // hiddenValue stands for the value of a field that may be a credential of the sandbox's own.
@@ -396,7 +412,7 @@ const hiddenValue = "(hidden)"
 func fieldsShown(h http.Header) []approval.Value {
 	var all []approval.Value
 	for name, values := range h {
-		if volatileFields[name] || strings.HasPrefix(name, "Sec-") {
+		if volatileFields[name] {
 			continue
 		}
 		for _, value := range values {

@@ -161,3 +161,62 @@ func TestWithoutAQueueNothingPasses(t *testing.T) {
 		t.Errorf("it is denied with %+v", d)
 	}
 }
+
+// Of two requests that differ in a field alone, the second is the same only if no service does another thing for it.
+func TestWhichFieldsArePartOfTheRequest(t *testing.T) {
+	for name, same := range map[string]bool{
+		"Accept": true, "Accept-Language": true, "Cache-Control": true, "Date": true, "Idempotency-Key": true,
+		"Priority": true, "Sec-Fetch-Site": true, "Sec-CH-UA": true, "Traceparent": true, "User-Agent": true,
+		"Content-Type": false, "Content-Language": false, "If-Match": false, "Origin": false, "Prefer": false,
+		"Range": false, "Referer": false, "Sec-Purpose": false, "Sec-Mode": false, "Sec-Websocket-Accept": false,
+		"X-Http-Method-Override": false, "X-Anything": false, "Grpc-Encoding": false, "Authorization": false,
+	} {
+		h := http.Header{}
+		h.Set(name, "v")
+		if got := fieldsShown(h); (len(got) == 0) != same {
+			t.Errorf("%s: shown and compared are %v", name, got)
+		}
+	}
+}
+
+// A field of the first letters of one that is left out is sent, and so it is shown: without a credential all are sent.
+func TestAFieldThatIsSentIsShown(t *testing.T) {
+	a := newAsks(t, time.Millisecond, hello)
+	send := func(mode string) (*http.Response, string) {
+		return a.do("POST", "https://plain.good.example/v1/open", "x", "Sec-Mode", mode, "Accept", mode)
+	}
+	res, body := send("read")
+	id := deniedAs(t, res.StatusCode, body, 403, ReasonApproval)
+	a.approve(id)
+	res, body = send("delete")
+	if other := deniedAs(t, res.StatusCode, body, 403, ReasonApproval); other == id {
+		t.Error("a request with another field is the one that was approved")
+	}
+	res = must.Get(a.client.Do(must.Get(http.NewRequestWithContext(t.Context(), "POST",
+		"https://plain.good.example/v1/open", strings.NewReader("x")))(t)))(t)
+	_ = res.Body.Close()
+	if res.StatusCode != 403 {
+		t.Errorf("without the field: %d", res.StatusCode)
+	}
+	if n := len(a.requests()); n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+}
+
+// A client whose body waits unread is noticed when it leaves, although no read meets the end of what it sent.
+func TestAClientThatLeavesBehindAnUnreadBodyIsNoticed(t *testing.T) {
+	a := newAsks(t, time.Hour, hello)
+	conn := a.tunnel("api.good.example")
+	_, err := io.WriteString(conn, "POST /v1/things/7/merge HTTP/1.1\r\nHost: api.good.example\r\n"+
+		fmt.Sprintf("Content-Length: %d\r\n\r\n", 64<<20)+strings.Repeat("b", maxDigested+1))
+	must.Do(t, err)
+	q := a.pending(1)[0]
+	if !q.Streams {
+		t.Errorf("the question is %+v", q)
+	}
+	_, err = io.WriteString(conn, strings.Repeat("b", 64<<10)) // which is read by no one
+	must.Do(t, err)
+	must.Do(t, conn.NetConn().Close())
+	a.eventually(func() bool { return a.last().Reason == string(ReasonClientGone) })
+	a.eventually(func() bool { state, _ := a.queue.State(q.ID); return state.State == approval.Expired })
+}

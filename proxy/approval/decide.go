@@ -100,7 +100,7 @@ func (q *Queue) settle(e *entry, r Rule, now time.Time) Question {
 	if r.Approve {
 		state = Approved
 	}
-	e.q.Decided, e.q.Surface, e.q.For, e.until = &at, r.Surface, r.For, after(now, Validity)
+	e.q.Decided, e.q.Surface, e.q.For, e.until = &at, r.Surface, r.For, in(q.opts.Elapsed(), Validity)
 	shown := e.q
 	shown.State = state
 	if r.For == Session {

@@ -37,8 +37,11 @@ type Options struct {
 	Drop func(id string) error
 	// Opened is called with each new question, and must not block. Nil: nothing is.
 	Opened func(Question)
-	// Now returns the time. Nil: the clock's.
+	// Now returns the time, for people. Nil: the clock's.
 	Now func() time.Time
+	// Elapsed returns the time by which what is approved ends, from any beginning. Nil: that since the machine was
+	// started, with suspensions.
+	Elapsed func() time.Duration
 }
 
 // Queue is the questions of one session. Its methods are safe for concurrent use.
@@ -52,7 +55,7 @@ type Queue struct {
 	byID   map[string]*entry            // those, and the last ones that have ended
 	ended  []string                     // ids, the oldest first
 	rules  []Rule                       // for the session
-	asked  []time.Time                  // when the questions of the last ten minutes came
+	asked  []time.Duration              // when the questions of the last ten minutes came
 }
 
 // entry is a question. All but the first two are guarded by Queue.mu.
@@ -62,7 +65,7 @@ type entry struct {
 
 	q        Question
 	deciding bool          // by a surface whose row is being recorded
-	until    deadline      // of the state
+	until    moment        // of the state
 	gone     chan struct{} // of [Queue.Gone]; nil: none asked, or it is closed
 }
 
@@ -71,20 +74,10 @@ func New(opts Options) *Queue {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
+	if opts.Elapsed == nil {
+		opts.Elapsed = sinceBoot
+	}
 	return &Queue{opts: opts, byKey: map[[sha256.Size]byte]*entry{}, byID: map[string]*entry{}}
-}
-
-// deadline is a moment by both clocks: the one that a suspension stops, and the one that a person may set.
-type deadline struct{ at, wall time.Time }
-
-func after(now time.Time, d time.Duration) deadline {
-	at := now.Add(d)
-	return deadline{at, at.Round(0)}
-}
-
-// passed reports whether either clock is past the moment.
-func (d deadline) passed(now time.Time) bool {
-	return !now.Before(d.at) || !now.Round(0).Before(d.wall)
 }
 
 // Ask returns the ticket of a request: for the question that equal ones have, or a new one, whose row is committed
@@ -188,8 +181,8 @@ func (q *Queue) Ruled(s Subject) *Ticket {
 
 // isOften notes a new question, and reports whether there were too many of late. q.mu is held.
 func (q *Queue) isOften() bool {
-	now := q.opts.Now()
-	q.asked = slices.DeleteFunc(q.asked, func(at time.Time) bool { return now.Sub(at) > Validity })
+	now := q.opts.Elapsed()
+	q.asked = slices.DeleteFunc(q.asked, func(at time.Duration) bool { return now-at > Validity })
 	if len(q.asked) >= maxAsked {
 		return true
 	}
@@ -213,10 +206,10 @@ const recordAll = 5 * time.Second
 // sweep ends what has passed its time, and records it.
 func (q *Queue) sweep() {
 	var ended []Question
-	now := q.opts.Now()
+	now := q.opts.Elapsed()
 	q.mu.Lock()
 	for _, e := range q.byKey {
-		busy := e.q.State == Pending && (e.q.Waiting > 0 || e.until.at.IsZero() || e.deciding)
+		busy := e.q.State == Pending && (e.q.Waiting > 0 || e.until == 0 || e.deciding)
 		switch {
 		case busy || !e.until.passed(now):
 		case e.q.State == Denied: // it stays denied; the next such request is asked about anew

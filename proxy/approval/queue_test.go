@@ -19,15 +19,16 @@ type office struct {
 	*Queue
 	t *testing.T
 
-	mu    sync.Mutex
-	now   time.Time
-	rows  []string
-	fails error // of the log
-	kept  map[string]Rule
+	mu      sync.Mutex
+	now     time.Time
+	elapsed time.Duration
+	rows    []string
+	fails   error // of the log
+	kept    map[string]Rule
 }
 
 func newOffice(t *testing.T) *office {
-	o := &office{t: t, now: time.Now(), kept: map[string]Rule{}}
+	o := &office{t: t, now: time.Now(), elapsed: time.Hour, kept: map[string]Rule{}}
 	o.Queue = New(Options{Session: "S", Agent: "a",
 		Record: func(_ context.Context, event audit.Event, _ *Question, fields map[string]any) error {
 			o.mu.Lock()
@@ -54,22 +55,19 @@ func newOffice(t *testing.T) *office {
 			}
 			return Rule{}, false, nil
 		},
-		Keep: func(r Rule) error { o.mu.Lock(); defer o.mu.Unlock(); o.kept[r.ID] = r; return nil },
-		Drop: func(id string) error { o.mu.Lock(); defer o.mu.Unlock(); delete(o.kept, id); return nil },
-		Now:  func() time.Time { o.mu.Lock(); defer o.mu.Unlock(); return o.now },
+		Keep:    func(r Rule) error { o.mu.Lock(); defer o.mu.Unlock(); o.kept[r.ID] = r; return nil },
+		Drop:    func(id string) error { o.mu.Lock(); defer o.mu.Unlock(); delete(o.kept, id); return nil },
+		Now:     func() time.Time { o.mu.Lock(); defer o.mu.Unlock(); return o.now },
+		Elapsed: func() time.Duration { o.mu.Lock(); defer o.mu.Unlock(); return o.elapsed },
 	})
 	return o
 }
 
-// pass moves the clock that a suspension stops, and the wall's.
-func (o *office) pass(monotonic, wall time.Duration) {
+// pass moves the clock that cannot be set, and the one that can.
+func (o *office) pass(elapsed, wall time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if monotonic == wall {
-		o.now = o.now.Add(wall)
-		return
-	}
-	o.now = o.now.Round(0).Add(wall) // without a monotonic reading, as after a suspension
+	o.elapsed, o.now = o.elapsed+elapsed, o.now.Add(wall)
 }
 
 func merge(id string) Request {
@@ -125,22 +123,24 @@ func TestSilenceExpiresAndDecidesNothing(t *testing.T) {
 	o.log("requested", "expired")
 }
 
-// An approval does not outlast a suspension, in which one clock stands still, nor a clock that is set ahead.
-func TestAnApprovalEndsByEitherClock(t *testing.T) {
+// How long an approval holds does not depend on a clock that a person, or NTP, sets.
+func TestAnApprovalEndsByTheClockThatCannotBeSet(t *testing.T) {
 	for name, c := range map[string]struct {
-		monotonic, wall time.Duration
-		want            bool
+		elapsed, wall time.Duration
+		want          bool
 	}{
-		"in time":      {Validity - time.Second, Validity - time.Second, true},
-		"late":         {Validity, Validity, false},
-		"a suspension": {0, Validity, false},
+		"in time":       {Validity - time.Second, Validity - time.Second, true},
+		"late":          {Validity, Validity, false},
+		"set ahead":     {time.Second, 24 * time.Hour, true},
+		"set back":      {Validity, -24 * time.Hour, false},
+		"set back once": {Validity - time.Second, -24 * time.Hour, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t)
 			first := o.ask(merge("1"))
 			first.Leave()
 			must.Do(t, o.decide(first.ID(), Decision{Approve: true, For: Once}))
-			o.pass(c.monotonic, c.wall)
+			o.pass(c.elapsed, c.wall)
 			next := o.ask(merge("1"))
 			defer next.Leave()
 			if passes := o.at(next) == Approved && next.Use(); passes != c.want {
@@ -428,5 +428,13 @@ func TestAQuestionIsGoneWhenNoRequestWaits(t *testing.T) {
 			t.Errorf("%s: it is not gone", name)
 		}
 		ticket.Leave()
+	}
+}
+
+// The clock of a queue goes on, and not by the time of day.
+func TestTheClockSinceBootGoesOn(t *testing.T) {
+	before := sinceBoot()
+	if now := sinceBoot(); before <= 0 || now < before {
+		t.Errorf("it is %v, and then %v", before, now)
 	}
 }

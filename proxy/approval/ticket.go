@@ -69,7 +69,7 @@ func (t *Ticket) Use() bool {
 		return false
 	case q.byKey[e.key] != e: // a rule has been made of it, which may have been revoked
 		return kept && standing.Approve
-	case e.until.passed(q.opts.Now()):
+	case e.until.passed(q.opts.Elapsed()):
 		return false // the sweep records it
 	}
 	e.q.Used = true
@@ -97,7 +97,7 @@ func (t *Ticket) Leave() {
 			q.end(e, Expired)
 			gone = append(gone, e.q)
 		case e.q.State == Pending:
-			e.until = after(q.opts.Now(), Validity)
+			e.until = in(q.opts.Elapsed(), Validity)
 		}
 	}
 	q.mu.Unlock()

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
+	"github.com/ALRubinger/aileron/internal/peer"
 	"github.com/ALRubinger/aileron/proxy/budget"
 )
 
@@ -47,6 +49,7 @@ type requestBody struct {
 	rate  minDataRate
 	ready func() error // sends 100 Continue before the first read; nil: the client does not wait
 	ended func()       // called once, when the whole body has been read
+	left  func()       // called if the client disconnects while the body is paused
 	hold  *budget.Hold
 	took  int64 // bytes that hold has for the upload
 
@@ -54,6 +57,8 @@ type requestBody struct {
 	read     int64
 	err      error // sticky
 	detached bool
+	paused   bool        // since the last read
+	poll     *time.Timer // while it is paused; nil: it never was
 
 	// state guards detached, ready and skipped, and is not held over a read.
 	state   sync.Mutex
@@ -91,6 +96,7 @@ func (b *requestBody) skipContinue() bool {
 func (b *requestBody) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.paused = false
 	if b.err != nil {
 		return 0, b.err
 	}
@@ -131,13 +137,34 @@ func (b *requestBody) Read(p []byte) (int, error) {
 }
 
 // Pause ends the span of the minimum data rate: the body is not read for a while, which is not its client's fault. The
-// next read begins another one.
+// next read begins another one. Meanwhile the client is polled: what it has sent hides its end from a read.
 func (b *requestBody) Pause() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.err == nil && !b.gone() {
-		b.rate.until = time.Time{}
-		_ = b.conn.SetReadDeadline(time.Time{})
+	if b.err != nil || b.gone() {
+		return
+	}
+	b.rate.until = time.Time{}
+	_ = b.conn.SetReadDeadline(time.Time{})
+	if b.paused = true; b.poll == nil {
+		b.poll = time.AfterFunc(lastPoll, b.pollPaused)
+	} else {
+		b.poll.Reset(lastPoll)
+	}
+}
+
+// pollPaused polls the client of a paused body, and calls left once it is known to be gone.
+func (b *requestBody) pollPaused() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.state.Lock()
+	defer b.state.Unlock()
+	switch {
+	case !b.paused || b.detached:
+	case peer.Gone(b.conn, netip.AddrPort{}):
+		b.left()
+	default:
+		b.poll.Reset(lastPoll)
 	}
 }
 

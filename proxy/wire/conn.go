@@ -192,7 +192,7 @@ func (c *serverConn) body(req *http.Request, f framing) *requestBody {
 	}
 	b := &requestBody{from: from, conn: c.conn, limit: c.limits.Body, rate: minDataRate{span: span},
 		hold:  c.hold,
-		ended: func() { c.src.detectDisconnect(c.gone) }, took: uploadOf(f)}
+		ended: func() { c.src.detectDisconnect(c.gone) }, left: c.gone, took: uploadOf(f)}
 	if f.expects {
 		b.ready = func() error {
 			_ = c.conn.SetWriteDeadline(time.Now().Add(c.limits.Stalled))
