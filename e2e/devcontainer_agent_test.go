@@ -7,6 +7,7 @@ import (
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/recipes"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 // An agent by name runs in a devcontainer whose image has neither it nor Node.js: as one more layer, after consent,
@@ -90,5 +91,36 @@ func TestAnImageThatTakesNoLayerIsRefused(t *testing.T) {
 				contains(t, ref, r.err, want, "--devcontainer=off")
 			}
 		})
+	}
+}
+
+// A session that is detached cannot ask about the layer with its agent: a person at a terminal is asked before, and
+// without one the start is refused, with what to do. It does not go on without the agent.
+func TestADetachedSessionHasAnAnswerAboutItsLayer(t *testing.T) {
+	u := composingFor(t, "podman", recipes.Base(), stub.Script{}, interactives["codex"].connector)
+	recipes.Need(t, "podman", recipes.Agent("codex"))
+	u.write(".devcontainer/devcontainer.json", image(`{"image": "BASE"}`))
+	launch := func(flags ...string) *exec.Cmd {
+		args := append([]string{"launch", "--detach", "--sandbox=podman", "--keep=false", "--dir", u.project}, u.reach()...)
+		return u.command(append(append(args, flags...), "codex", "--", "--version")...)
+	}
+	r := finish(t, launch("--trust-project"))
+	if r.code != 1 || r.out != "" {
+		t.Errorf("without a terminal: exit %d, %q\n%s", r.code, r.out, r.err)
+	}
+	contains(t, "the refusal", r.err, "a person must agree to add it as one more layer",
+		"aileron sandbox build --agent codex --dir ")
+	s := newScreen(t, launch())
+	s.waitFor("addaileron'sasonemorelayer?")
+	s.Keys("n\r")
+	s.Wait()
+	if !strings.Contains(s.Shown(), "itwasdeclined") || strings.Contains(s.Shown(), "sessionattach") {
+		t.Errorf("it shows %q", s.Shown())
+	}
+	if list := u.must("session", "list").out; strings.Contains(list, "running") {
+		t.Errorf("the sessions are\n%s", list)
+	}
+	if left := u.leftovers(); left != "" {
+		t.Errorf("left: %s", left)
 	}
 }

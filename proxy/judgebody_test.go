@@ -42,10 +42,14 @@ const judgedSpec = `{"schema_version":"aileron.connector.v1",
  {"name":"mcp.asked","method":"POST","path":"/mcp","hosts":["api.good.example"],"credential":"bearer",
    "mcp":{"tools":["delete_issue"]},"approval":"required"},
  {"name":"mcp.stream","method":"GET","path":"/mcp","hosts":["api.good.example"],"credential":"bearer"},
- {"name":"files","method":"POST","path":"/files/{name}","hosts":["api.good.example"],"credential":"bearer",
-   "escaped_slash":true},
  {"name":"one","method":"POST","path":"/files/a/b","hosts":["api.good.example"],"credential":"bearer",
    "mcp":{"tools":["search_*"]}}]}]}`
+
+// filesSpec is of another connector of the host: beside the operation one, none of its own may have an escaped slash.
+const filesSpec = `{"schema_version":"aileron.connector.v1",
+"connector":{"fqn":"github://acme/files","version":"1.0.0"},
+"tools":[{"name":"files","operations":[
+ {"name":"files","method":"POST","path":"/files/{name}","hosts":["api.good.example"],"escaped_slash":true}]}]}`
 
 // newJudged is a world with the operations of judgedSpec, all of them bound.
 func newJudged(t testing.TB, answer http.HandlerFunc) *world {
@@ -57,7 +61,8 @@ func newJudgedWith(t testing.TB, set func(*Config), answer http.HandlerFunc) *wo
 	t.Helper()
 	w := newWorldWith(t, false, set, answer)
 	c := must.Get(spec.Load([]byte(judgedManifest), []byte(judgedSpec)))(t)
-	index := must.Get(spec.NewIndex([]*spec.Connector{c}))(t)
+	files := must.Get(spec.Parse([]byte(filesSpec)))(t)
+	index := must.Get(spec.NewIndex([]*spec.Connector{c, files}))(t)
 	old := w.plane.grants.Load()
 	w.plane.SetGrants(&Grants{Index: index, Scrub: old.Scrub, Bound: map[spec.FQN]Bound{
 		"github://acme/judged": old.Bound["github://acme/tracker"]}})

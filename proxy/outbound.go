@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ALRubinger/aileron/proxy/modify"
 	"github.com/ALRubinger/aileron/proxy/wire"
 )
 
@@ -94,10 +95,14 @@ const (
 // into the row, sorted and in lower case. Trailers of requests end in
 // [wire], which sends none.
 func (x *Exchange) recordDropped() {
-	if !x.credentialed() {
-		return
+	var all []string
+	if x.credentialed() {
+		all = x.acceptedFields().Dropped(x.request.Header)
 	}
-	names := plainNames(x.acceptedFields().Dropped(x.request.Header))
+	if x.besideMCP() {
+		all = append(all, modify.StripSession{}.Dropped(x.request.Header)...)
+	}
+	names := plainNames(all)
 	if len(names) == 0 {
 		return
 	}

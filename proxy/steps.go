@@ -7,6 +7,7 @@ import (
 
 	"github.com/ALRubinger/aileron/proxy/modify"
 	"github.com/ALRubinger/aileron/proxy/scrub"
+	"github.com/ALRubinger/aileron/spec"
 )
 
 // step is one thing that is done to a message of an exchange, where it applies. A
@@ -33,6 +34,7 @@ func apply[Message any](steps []step[Message], x *Exchange, m Message) error {
 var removingSteps = []step[*http.Request]{
 	{always, request(modify.StripHopByHop{})},
 	{isOperation, request(modify.StripHandled{})},
+	{(*Exchange).besideMCP, request(modify.StripSession{})},
 	{(*Exchange).credentialed, (*Exchange).keepAccepted},
 	{(*Exchange).isRead, request(modify.RequestIdentity{})},
 	{(*Exchange).credentialed, (*Exchange).stripQueryCredentials},
@@ -92,8 +94,20 @@ func (x *Exchange) stepsOf(res *http.Response) []step[*http.Response] {
 	return responseSteps
 }
 
-func always(*Exchange) bool            { return true }
-func isOperation(x *Exchange) bool     { return x.match.Operation != nil }
+func always(*Exchange) bool        { return true }
+func isOperation(x *Exchange) bool { return x.match.Operation != nil }
+
+// besideMCP reports whether the request goes to a host where another connector judges messages of MCP. A server may
+// take the id of a session for the credential that began it, and what that may call is judged on the other's paths
+// alone.
+func (x *Exchange) besideMCP() bool {
+	var c *spec.Connector
+	if op := x.match.Operation; op != nil {
+		c = op.Connector
+	}
+	return x.grants != nil && x.grants.Index.BelongsToMCP(c, x.target.Host, x.target.Port)
+}
+
 func (x *Exchange) isRead() bool       { return x.credentialed() || x.isMetered() }
 func (x *Exchange) dropsRanges() bool  { return x.credentialed() && !x.match.Operation.Ranges }
 func isGRPCOperation(x *Exchange) bool { return x.match.Operation != nil && x.grpc }

@@ -62,8 +62,8 @@ func TestExchanges(t *testing.T) {
 }
 
 // inputs are the sections that a story begins with; the others are what must happen.
-var inputs = []string{"session", "operation", "tunnel", "client", "client, on the same connection",
-	"client over HTTP/2", "origin sends"}
+var inputs = []string{"session", "operation", "operation of another", "tunnel", "client",
+	"client, on the same connection", "client over HTTP/2", "origin sends"}
 
 // run does what a story's inputs say, and returns the story with what happened in its other sections.
 func run(t *testing.T, story *txtar.Archive) *txtar.Archive {
@@ -76,7 +76,8 @@ func run(t *testing.T, story *txtar.Archive) *txtar.Archive {
 	var f *fixture
 	exchange := func(how string) {
 		if f == nil {
-			f = newFixture(t, given["session"], given["operation"])
+			f = newFixtureAt(t, given["session"], given["operation"], storyListener(given["session"]),
+				given["operation of another"])
 		}
 		f.origin.script(given["origin sends"])
 		got := f.send(how, given["tunnel"], given[how])
@@ -133,9 +134,9 @@ func settings(t *testing.T, section string, known ...string) map[string]string {
 	return found
 }
 
-// operations returns a connector's operations in a specification. The hosts of those that name none are the
-// tracker's.
-func operations(t *testing.T, section string) (spec, manifest string) {
+// operations returns operations of the connector github://acme/NAME in a specification. The hosts of those that name
+// none are the tracker's.
+func operations(t *testing.T, name, section string) (spec, manifest string) {
 	t.Helper()
 	const host = `"hosts": ["api.tracker.example"], `
 	var ops, hosts []string
@@ -153,10 +154,10 @@ func operations(t *testing.T, section string) (spec, manifest string) {
 		credential = fmt.Sprintf("[capabilities.credential]\nkind = %q\n", kind)
 	}
 	spec = fmt.Sprintf(`{"schema_version": "aileron.connector.v1",
-		"connector": {"fqn": "github://acme/tracker", "version": "1.0.0"},
-		"tools": [{"name": "tracker", "operations": [%s]}]}`, strings.Join(ops, ","))
-	manifest = fmt.Sprintf("[connector]\nname = \"github://acme/tracker\"\nversion = \"1.0.0\"\n"+
-		"[capabilities.network]\nhosts = [%s]\n%s[provides]\nintents = [\"all\"]\n", unique(hosts), credential)
+		"connector": {"fqn": "github://acme/%[1]s", "version": "1.0.0"},
+		"tools": [{"name": "%[1]s", "operations": [%[2]s]}]}`, name, strings.Join(ops, ","))
+	manifest = fmt.Sprintf("[connector]\nname = \"github://acme/%s\"\nversion = \"1.0.0\"\n"+
+		"[capabilities.network]\nhosts = [%s]\n%s[provides]\nintents = [\"all\"]\n", name, unique(hosts), credential)
 	return spec, manifest
 }
 

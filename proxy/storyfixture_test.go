@@ -57,10 +57,20 @@ func newFixture(t *testing.T, session, operation string) *fixture {
 	return newFixtureAt(t, session, operation, front.Listener{})
 }
 
-// newFixtureAt is newFixture with a listener that has more than a story's settings say.
-func newFixtureAt(t *testing.T, session, operation string, at front.Listener) *fixture {
+// storyListener returns the listener of a story's session, which may have a model endpoint.
+func storyListener(session string) front.Listener {
+	if !strings.Contains(session, "model: tracker") {
+		return front.Listener{}
+	}
+	return front.Listener{Models: []front.Model{{Name: "tracker", Host: "api.tracker.example", Base: "/v1",
+		Keys: []string{modelKey}}}}
+}
+
+// newFixtureAt is newFixture with a listener that has more than a story's settings say, and operations of another
+// connector.
+func newFixtureAt(t *testing.T, session, operation string, at front.Listener, others ...string) *fixture {
 	t.Helper()
-	set := settings(t, session, "egress", "vault", "binding", "listener", "approval", "budget")
+	set := settings(t, session, "egress", "vault", "binding", "listener", "approval", "budget", "model")
 	mitm, err := ca.NewSession(ca.Options{Session: "story"})
 	check(t, err)
 	f := &fixture{t: t, origin: newStoryOrigin(t), path: filepath.Join(t.TempDir(), "audit.db"), roots: x509.NewCertPool()}
@@ -79,19 +89,19 @@ func newFixtureAt(t *testing.T, session, operation string, at front.Listener) *f
 	}
 	f.plane, err = proxy.New(cfg)
 	check(t, err)
-	f.grant(set, operation)
+	f.grant(set, operation, others...)
 	at.Sealed = set["listener"] == "sealed"
 	f.serve(at)
 	return f
 }
 
-// grant installs the story's connector and binds its credential.
-func (f *fixture) grant(set map[string]string, operation string) {
+// grant installs the story's connector and binds its credential, and installs another one, which has none.
+func (f *fixture) grant(set map[string]string, operation string, others ...string) {
 	f.t.Helper()
 	var connectors []*spec.Connector
 	bound := map[spec.FQN]proxy.Bound{}
 	if operation != "" {
-		text, manifest := operations(f.t, operation)
+		text, manifest := operations(f.t, "tracker", operation)
 		c, err := spec.Load([]byte(manifest), []byte(text))
 		check(f.t, err)
 		connectors = append(connectors, c)
@@ -103,6 +113,14 @@ func (f *fixture) grant(set map[string]string, operation string) {
 				credential.Username = "ann"
 			}
 			bound[storyFQN] = proxy.Bound{Binding: kind + "/tracker/work", Credential: credential}
+		}
+	}
+	for _, other := range others {
+		if other != "" {
+			text, manifest := operations(f.t, "other", other)
+			c, err := spec.Load([]byte(manifest), []byte(text))
+			check(f.t, err)
+			connectors = append(connectors, c)
 		}
 	}
 	index, err := spec.NewIndex(connectors)
@@ -221,7 +239,7 @@ func (f *fixture) send(how, tunnel, text string) string {
 			return refused
 		}
 	}
-	method := write(f.t, f.kept, text)
+	method := write(f.t, f.kept, strings.ReplaceAll(text, "{self}", f.addr))
 	return readResponse(f.reader, method)
 }
 

@@ -152,6 +152,21 @@ func (ix *Index) JudgesBodies(host string, port uint16) bool {
 	return false
 }
 
+// BelongsToMCP reports whether a session of MCP on the host and port is one of a connector that judges its messages,
+// and c is none of these. c may be nil.
+func (ix *Index) BelongsToMCP(c *Connector, host string, port uint16) bool {
+	found := false
+	for _, t := range ix.trees(host, port) {
+		if t != nil {
+			if slices.Contains(t.mcp, c) {
+				return false
+			}
+			found = found || len(t.mcp) > 0
+		}
+	}
+	return found
+}
+
 // Hosts returns all named hosts as "host:port", sorted.
 func (ix *Index) Hosts() []string { return slices.Clone(ix.hosts) }
 
@@ -169,6 +184,7 @@ type tree struct {
 	root         branch
 	credentialed map[FQN]bool // connectors that use a credential here
 	judges       bool         // an operation here judges bodies
+	mcp          []*Connector // that judge messages of MCP here
 	reads        bool         // an operation here decides by a request's target, or has a credential
 }
 
@@ -238,6 +254,9 @@ func (t *tree) add(op *Operation) {
 		t.credentialed[op.Connector.FQN] = true
 	}
 	t.judges = t.judges || op.JudgesBody()
+	if op.MCP != nil && !slices.Contains(t.mcp, op.Connector) {
+		t.mcp = append(t.mcp, op.Connector)
+	}
 	t.reads = t.reads || !op.AnyPath() || op.JudgesBody() || op.QueryDeclaredOnly || len(op.Inputs) > 0 ||
 		len(op.Audit) > 0 || op.Approval != "" && op.Approval != "none"
 	b := &t.root

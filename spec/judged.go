@@ -53,7 +53,8 @@ func (op *Operation) checkJudged(n node, key string, methods ...string) {
 }
 
 // checkAllJudge records operations that judge no body of requests of which another one judges it: that one would decide
-// nothing. So would it if a server took a path with or without its last slash, or in another case, for the same one.
+// nothing. So would it if a server took a path with or without its last slash, in another case, or with a slash for one
+// that is escaped, for the same one: also for several of these at once.
 func (c *Connector) checkAllJudge(top node) {
 	judged := map[HostPattern][]*Operation{} // by each pattern, and by the wildcard that covers it
 	for _, t := range c.Tools {
@@ -79,13 +80,15 @@ func (c *Connector) checkAllJudge(top node) {
 			}
 			if by := op.evades(judged); by != nil {
 				top.diags.add(top.item("tools", ti)+within("operations", oi), "it allows every body of the requests of %s, which "+
-					"judges them: its path is the same to a server that ignores case or a last slash", by.Name)
+					"judges them: its path is the same to a server that ignores case or a last slash, or reads an escaped "+
+					"slash as one", by.Name)
 			}
 		}
 	}
 }
 
-// evades returns the operation whose requests op allows, too, if a server ignores a path's case and last slash.
+// evades returns the operation whose requests op allows, too, if a server ignores a path's case and last slash, and
+// reads an escaped slash as one.
 func (op *Operation) evades(judged map[HostPattern][]*Operation) *Operation {
 	for _, h := range op.Hosts {
 		patterns := []HostPattern{h}
@@ -116,22 +119,39 @@ func (op *Operation) overlaps(h HostPattern) bool {
 	})
 }
 
-// resembles reports whether some path of t and some path of other are equal but for their case and a last slash.
+// resembles reports whether some path of t and some path of other are equal but for their case, a last slash, and
+// escapes of slashes.
 func (t Template) resembles(other Template) bool {
 	if t.IsZero() || other.IsZero() {
 		return true
 	}
-	a, b := t.withoutSlash(), other.withoutSlash()
-	for i := 0; ; i++ {
-		switch {
-		case i < len(a) && a[i].rest, i < len(b) && b[i].rest:
-			return true
-		case i == len(a), i == len(b):
-			return len(a) == len(b)
-		case a[i].name == "" && b[i].name == "" && !strings.EqualFold(a[i].literal, b[i].literal):
-			return false
-		}
+	return (resemblance{t.withoutSlash(), other.withoutSlash(), map[[2]int]bool{}}).from(0, 0)
+}
+
+// resemblance compares two templates. A variable that may have an escaped slash stands for one segment or more.
+type resemblance struct {
+	a, b    []segment
+	differs map[[2]int]bool // from where they do
+}
+
+func (r resemblance) from(i, j int) bool {
+	switch {
+	case r.differs[[2]int{i, j}]:
+		return false
+	case i < len(r.a) && r.a[i].rest, j < len(r.b) && r.b[j].rest, i == len(r.a) && j == len(r.b):
+		return true
+	case i == len(r.a), j == len(r.b):
+		return false
 	}
+	a, b := r.a[i], r.b[j]
+	if a.name == "" && b.name == "" && !strings.EqualFold(a.literal, b.literal) {
+		return false
+	}
+	if r.from(i+1, j+1) || a.slash && r.from(i, j+1) || b.slash && r.from(i+1, j) {
+		return true
+	}
+	r.differs[[2]int{i, j}] = true
+	return false
 }
 
 // withoutSlash returns the segments of t without an empty last one.

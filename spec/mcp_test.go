@@ -63,6 +63,10 @@ func TestNoOperationBesideOneThatJudgesBodiesHasItsPath(t *testing.T) {
 	judge := func(path string, hosts ...string) string {
 		return `"method":"POST","path":"` + path + `","mcp":{"tools":["a"]},"hosts":["` + strings.Join(hosts, `","`) + `"]`
 	}
+	slashed := func(path string) string {
+		return `"method":"POST","path":"` + path + `","hosts":["a.example.org"],"inputs":[{"name":"x","type":"string",` +
+			`"required":true,"escaped_slash":true}]`
+	}
 	for _, c := range []struct {
 		judging, beside string
 		denied          bool
@@ -80,7 +84,15 @@ func TestNoOperationBesideOneThatJudgesBodiesHasItsPath(t *testing.T) {
 		{judge("/mcp", "a.example.org"), `"method":"POST","path":"/mcp/","hosts":["b.example.org","*.example.org"]`, true},
 		{judge("/mcp", "*.example.org"), `"method":"POST","path":"/mcp/","hosts":["a.example.org"]`, true},
 		{judge("/mcp", "*.example.org"), `"method":"POST","path":"/mcp/","hosts":["*.example.org"]`, true},
+		// A server may read an escaped slash, in another case besides.
+		{judge("/files/a/b", "a.example.org"), slashed("/files/{x}"), true},
+		{judge("/files/a/b/c/", "a.example.org"), slashed("/FILES/{x}/c"), true},
+		{judge("/a/b/c", "a.example.org"), slashed("/{x}/{y}"), true},
 
+		{judge("/files/a/b", "a.example.org"), `"method":"POST","path":"/files/{x}","hosts":["a.example.org"]`, false},
+		{judge("/files/a/b", "a.example.org"), slashed("/file/{x}"), false},
+		{judge("/files/a/b", "a.example.org"), slashed("/files/{x}/c"), false},
+		{judge("/files/a", "a.example.org"), slashed("/files/a/{x}"), false},
 		{judge("/mcp", "a.example.org"), `"method":"GET","path":"/mcp/","hosts":["a.example.org"]`, false},
 		{judge("/mcp", "a.example.org"), `"method":"POST","path":"/mcp2","hosts":["a.example.org"]`, false},
 		{judge("/mcp", "a.example.org"), `"method":"POST","path":"/mcp/{x}","hosts":["a.example.org"]`, false},

@@ -65,7 +65,27 @@ func RefusedRow(ctx context.Context, d *home.Dir, id string) (row audit.Row, err
 	if row.Decision == audit.DecisionRejected {
 		err = fmt.Errorf("allow the request of row %s: it was refused for another reason, %s", id, row.Reason)
 	}
+	if help := contentHint(row); help != "" {
+		return row, hint.New(err, "%s", help)
+	}
 	return row, hint.New(err, "docs/errors.md explains each reason; see the row with: aileron audit show %s", id)
+}
+
+// contentHint returns what helps where an operation's judgement of the body refused a request: no local connector can,
+// because the operation takes precedence on its path. It is "" for any other row.
+func contentHint(row audit.Row) string {
+	if row.Reason != "content_not_allowed" {
+		return ""
+	}
+	what := `what it may ask for, in "graphql": {"type", "fields"}`
+	if tool, ok := row.Fields["mcp_tool"].(string); ok {
+		what = "the tool " + strconv.Quote(tool) + `, in "mcp": {"tools": […]}`
+	} else if _, ok := row.Fields["mcp_method"]; ok {
+		what = `the tools of its server, in "mcp": {"tools": […]}`
+	}
+	return fmt.Sprintf("the operation %s of %s decides that by the body, and aileron allow adds nothing to it; name there %s, "+
+		"and install the connector's next version (aileron connector show %[2]s; docs/connectors.md)", row.Operation,
+		row.ConnectorFQN, what)
 }
 
 // IsAllowed reports whether a connector that was made would grant what it grants already.

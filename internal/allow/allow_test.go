@@ -76,3 +76,23 @@ func TestAHostOfTokensIsAllowedByItself(t *testing.T) {
 		t.Errorf("a host of its operations: %v", err)
 	}
 }
+
+// What an operation refuses by its body is allowed by that operation alone, and the hint names what is to be added.
+func TestTheHintAboutAToolNamesWhereItIsAllowed(t *testing.T) {
+	row := audit.Row{Reason: "content_not_allowed", Operation: "messages", ConnectorFQN: "github://acme/m",
+		Fields: map[string]any{"mcp_method": "tools/call", "mcp_tool": "delete_issue"}}
+	for _, want := range []string{"the operation messages of github://acme/m", `the tool "delete_issue"`,
+		`"mcp": {"tools"`, "aileron connector show github://acme/m"} {
+		if got := contentHint(row); !strings.Contains(got, want) {
+			t.Errorf("the hint is %q, want %q", got, want)
+		}
+	}
+	row.Fields = map[string]any{"graphql_type": "mutation"}
+	if got := contentHint(row); !strings.Contains(got, `"graphql": {"type", "fields"}`) {
+		t.Errorf("the hint is %q", got)
+	}
+	row.Reason = "approval_denied"
+	if got := contentHint(row); got != "" {
+		t.Errorf("the hint is %q, want none", got)
+	}
+}

@@ -90,16 +90,36 @@ func (a *Asker) layerOf(s *Sandbox, agent *sandbox.Layer) *sandbox.Layer {
 	return &l
 }
 
+// UnansweredLayer reports whether a start of the agent may have to ask about a layer with it. A session that is
+// detached cannot: what it needs is made before, with [Asker.MakeImage].
+func (a *Asker) UnansweredLayer(s *Sandbox, agent string) bool {
+	known, _ := agents.Find(agent)
+	if a.layerOf(s, launch.LayerOf(known)) == nil {
+		return false
+	}
+	name, _, err := s.layerConsent(agent)
+	return err == nil && !(consents{s.Devcontainer.home}).has(name)
+}
+
+// layerConsent returns the name of the consent to a layer with the agent, and what it is for.
+func (s *Sandbox) layerConsent(agent string) (name, note string, err error) {
+	dir, err := projectDir(s, s.Devcontainer.home)
+	if err != nil {
+		return "", "", err
+	}
+	file := s.Devcontainer.Plan.File
+	sum := sha256.Sum256([]byte(strings.Join([]string{dir, file, agent}, "\x00")))
+	return "layer-" + hex.EncodeToString(sum[:]), agent + " for " + file + " in " + dir, nil
+}
+
 // agreeToLayer asks whether an agent may be put on the image of the devcontainer, unless a person agreed to that before
 // for this devcontainer.
 func (a *Asker) agreeToLayer(ctx context.Context, s *Sandbox, agent, image string) error {
-	dir, err := projectDir(s, s.Devcontainer.home)
+	name, note, err := s.layerConsent(agent)
 	if err != nil {
 		return err
 	}
-	p := s.Devcontainer.Plan
-	sum := sha256.Sum256([]byte(strings.Join([]string{dir, p.File, agent}, "\x00")))
-	c, name := consents{s.Devcontainer.home}, "layer-"+hex.EncodeToString(sum[:])
+	p, c := s.Devcontainer.Plan, consents{s.Devcontainer.home}
 	if c.has(name) {
 		return nil
 	}
@@ -119,7 +139,7 @@ func (a *Asker) agreeToLayer(ctx context.Context, s *Sandbox, agent, image strin
 				agentAdvice(p))
 		}
 	}
-	return c.add(name, agent+" for "+p.File+" in "+dir)
+	return c.add(name, note)
 }
 
 // flags returns the flags by which another command has the same project and devcontainer, after a space.

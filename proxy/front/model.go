@@ -27,6 +27,9 @@ const modelPath = "/model/"
 // hintModelKey is for a client that prefers a login of its own.
 const hintModelKey = "Use the API key of the environment, which the session has set, and not a login of your own."
 
+// hintModelPage is for a page of the web.
+const hintModelPage = "The model endpoint is for programs of the session, and no page of a browser may use it."
+
 // Path returns the path at which the listener serves the API.
 func (m Model) Path() string { return modelPath + m.Name }
 
@@ -61,7 +64,7 @@ func (h *handler) serveModel(m Model, target string, r *http.Request) *http.Resp
 	switch {
 	// See api.authorize: a web page cannot leave these out.
 	case r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "":
-		d = proxy.ReasonCrossSite.Deny("the request comes from a web page")
+		d = proxy.ReasonCrossSite.Deny("the request comes from a web page").WithHint(hintModelPage)
 	case !m.isOpenTo(r):
 		d = proxy.ReasonToken.Deny("the model endpoint requires the key that this session has set for it").
 			WithStatus(http.StatusUnauthorized).WithHint(hintModelKey)

@@ -2,6 +2,7 @@ package modify
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/google/martian/v3/header"
 
@@ -33,6 +34,27 @@ type StripHandled struct{}
 // ModifyRequest implements martian.RequestModifier.
 func (StripHandled) ModifyRequest(r *http.Request) error {
 	strip(r.Header, "Http2-Settings", "Expect", "Priority")
+	return nil
+}
+
+// StripSession removes the id of a session of MCP.
+//
+// Request: Mcp-Session-Id goes, and what a server takes for it that has underscores for dashes.
+type StripSession struct{}
+
+// Dropped returns the names of fields that go.
+func (StripSession) Dropped(h http.Header) (names []string) {
+	for name := range h {
+		if strings.EqualFold(strings.ReplaceAll(name, "_", "-"), "Mcp-Session-Id") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ModifyRequest implements martian.RequestModifier.
+func (s StripSession) ModifyRequest(r *http.Request) error {
+	strip(r.Header, s.Dropped(r.Header)...)
 	return nil
 }
 

@@ -157,6 +157,9 @@ func RunSandboxed(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, s l
 		return sandboxed(ctx, a, l, opts, s)
 	}
 	if opts.Detach {
+		if err := makeFirst(ctx, a, opts, s); err != nil {
+			return err
+		}
 		if err := unlockBound(ctx, a, &opts.SessionOptions); err != nil {
 			return err
 		}
@@ -170,6 +173,20 @@ func RunSandboxed(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, s l
 		return err
 	}
 	return sandboxed(ctx, a, l, opts, s)
+}
+
+// makeFirst makes the image of a session that is to be detached, where that may need an answer of the person here.
+func makeFirst(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, s launch.Sandbox) error {
+	if !a.Interactive() || !a.UnansweredLayer(&opts.Sandbox, s.Agent) {
+		return nil // otherwise it is refused there
+	}
+	e, err := a.FindEngine(ctx, opts.Engine)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	_, err = a.MakeImage(ctx, e, &opts.Sandbox, s.Image, s.Agent, opts.Build)
+	return err
 }
 
 // sandboxed runs a command in a sandbox. The installed connectors are read while the engine is waited for.
