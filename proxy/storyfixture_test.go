@@ -52,11 +52,6 @@ type fixture struct {
 	stop   func()
 }
 
-func newFixture(t *testing.T, session, operation string) *fixture {
-	t.Helper()
-	return newFixtureAt(t, session, operation, front.Listener{})
-}
-
 // storyListener returns the listener of a story's session, which may have a model endpoint.
 func storyListener(session string) front.Listener {
 	if !strings.Contains(session, "model: tracker") {
@@ -66,8 +61,8 @@ func storyListener(session string) front.Listener {
 		Keys: []string{modelKey}}}}
 }
 
-// newFixtureAt is newFixture with a listener that has more than a story's settings say, and operations of another
-// connector.
+// newFixtureAt returns a fixture of a session's settings, with a listener that has more than these say, and operations
+// of another connector.
 func newFixtureAt(t *testing.T, session, operation string, at front.Listener, others ...string) *fixture {
 	t.Helper()
 	set := settings(t, session, "egress", "vault", "binding", "listener", "approval", "budget", "model")

@@ -155,16 +155,13 @@ func (ix *Index) JudgesBodies(host string, port uint16) bool {
 // BelongsToMCP reports whether a session of MCP on the host and port is one of a connector that judges its messages,
 // and c is none of these. c may be nil.
 func (ix *Index) BelongsToMCP(c *Connector, host string, port uint16) bool {
-	found := false
+	var all []*Connector
 	for _, t := range ix.trees(host, port) {
 		if t != nil {
-			if slices.Contains(t.mcp, c) {
-				return false
-			}
-			found = found || len(t.mcp) > 0
+			all = append(all, t.mcp...)
 		}
 	}
-	return found
+	return len(all) > 0 && !slices.Contains(all, c)
 }
 
 // Hosts returns all named hosts as "host:port", sorted.

@@ -125,33 +125,21 @@ func (t Template) resembles(other Template) bool {
 	if t.IsZero() || other.IsZero() {
 		return true
 	}
-	return (resemblance{t.withoutSlash(), other.withoutSlash(), map[[2]int]bool{}}).from(0, 0)
-}
-
-// resemblance compares two templates. A variable that may have an escaped slash stands for one segment or more.
-type resemblance struct {
-	a, b    []segment
-	differs map[[2]int]bool // from where they do
-}
-
-func (r resemblance) from(i, j int) bool {
-	switch {
-	case r.differs[[2]int{i, j}]:
-		return false
-	case i < len(r.a) && r.a[i].rest, j < len(r.b) && r.b[j].rest, i == len(r.a) && j == len(r.b):
-		return true
-	case i == len(r.a), j == len(r.b):
-		return false
+	a, b, differ := t.withoutSlash(), other.withoutSlash(), map[[2]int]bool{}
+	var from func(i, j int) bool
+	from = func(i, j int) bool {
+		switch {
+		case i < len(a) && a[i].rest, j < len(b) && b[j].rest, i == len(a) && j == len(b):
+			return true
+		case i == len(a), j == len(b), differ[[2]int{i, j}],
+			a[i].name == "" && b[j].name == "" && !strings.EqualFold(a[i].literal, b[j].literal):
+			return false
+		}
+		differ[[2]int{i, j}] = true // or true is returned
+		// A variable that may have an escaped slash stands for one segment or more.
+		return from(i+1, j+1) || a[i].slash && from(i, j+1) || b[j].slash && from(i+1, j)
 	}
-	a, b := r.a[i], r.b[j]
-	if a.name == "" && b.name == "" && !strings.EqualFold(a.literal, b.literal) {
-		return false
-	}
-	if r.from(i+1, j+1) || a.slash && r.from(i, j+1) || b.slash && r.from(i+1, j) {
-		return true
-	}
-	r.differs[[2]int{i, j}] = true
-	return false
+	return from(0, 0)
 }
 
 // withoutSlash returns the segments of t without an empty last one.

@@ -83,9 +83,9 @@ func contentHint(row audit.Row) string {
 	} else if _, ok := row.Fields["mcp_method"]; ok {
 		what = `the tools of its server, in "mcp": {"tools": […]}`
 	}
-	return fmt.Sprintf("the operation %s of %s decides that by the body, and aileron allow adds nothing to it; name there %s, "+
-		"and install the connector's next version (aileron connector show %[2]s; docs/connectors.md)", row.Operation,
-		row.ConnectorFQN, what)
+	return fmt.Sprintf("the operation %s of %s decides that by the body, and aileron allow adds nothing to it; name "+
+		"there %s, and install the connector's next version (aileron connector show %[2]s; docs/connectors.md)",
+		row.Operation, row.ConnectorFQN, what)
 }
 
 // IsAllowed reports whether a connector that was made would grant what it grants already.
