@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Budget is how much may be used up, by the names of meters.
@@ -46,12 +47,14 @@ func parseAmount(text string) (Amount, error) {
 }
 
 // meterName is the form of a meter's name, as in a connector.
-var meterName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+var meterName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+})
 
 // ParseBudget reads NAME=AMOUNT, a limit of a session.
 func ParseBudget(text string) (name string, most Amount, err error) {
 	name, amount, ok := strings.Cut(text, "=")
-	if !ok || !meterName.MatchString(name) {
+	if !ok || !meterName().MatchString(name) {
 		return "", 0, fmt.Errorf("%q is not NAME=AMOUNT, such as output_tokens=2M", text)
 	}
 	most, err = parseAmount(amount)
@@ -62,7 +65,9 @@ func ParseBudget(text string) (name string, most Amount, err error) {
 const maxBudget = 64
 
 // bindingName is the form of a credential's name: KIND/SERVICE/IDENTITY.
-var bindingName = regexp.MustCompile(`^[a-z0-9_]{1,32}(/[A-Za-z0-9._@+-]{1,200}){2}$`)
+var bindingName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9_]{1,32}(/[A-Za-z0-9._@+-]{1,200}){2}$`)
+})
 
 // check returns an error for a name that no meter has, or no credential.
 func (b Budget) check() error {
@@ -71,7 +76,7 @@ func (b Budget) check() error {
 	}
 	faults := []error{checkBudget("budget.session", b.Session), checkBudget("budget.day", b.Day)}
 	for _, name := range slices.Sorted(maps.Keys(b.Binding)) {
-		if !bindingName.MatchString(name) {
+		if !bindingName().MatchString(name) {
 			faults = append(faults, fmt.Errorf(`budget.binding has the name %q; it must be that of a credential in quotation `+
 				`marks, such as [budget.binding."api_key/anthropic/work"]`, name))
 		}
@@ -85,7 +90,7 @@ func checkBudget(key string, limits map[string]Amount) error {
 		return fmt.Errorf("%s has more than %d entries", key, maxBudget)
 	}
 	for name := range limits {
-		if !meterName.MatchString(name) {
+		if !meterName().MatchString(name) {
 			return fmt.Errorf("%s has the name %q; it must be that of a meter, such as output_tokens", key, name)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -82,7 +83,8 @@ func (r *FeatureRequest) locked() (features map[string]any, names map[string]str
 		fetched := ref
 		if l, ok := lock.Features[ref]; ok && !isLocalFeature(ref) && !strings.HasPrefix(ref, "https://") {
 			resource, _, _ := strings.Cut(strings.ToLower(l.Resolved), "@")
-			if strings.ToLower(featureVersion.ReplaceAllString(ref, "")) != resource || !lockedName.MatchString(l.Resolved) {
+			if strings.ToLower(featureVersion().ReplaceAllString(ref, "")) != resource ||
+				!lockedName().MatchString(l.Resolved) {
 				return nil, nil, hint.New(fmt.Errorf("read %s: it resolves %s to %q", lockFile, ref, l.Resolved),
 					"correct the file, or remove it")
 			}
@@ -94,7 +96,9 @@ func (r *FeatureRequest) locked() (features map[string]any, names map[string]str
 }
 
 // lockedName is a feature in a registry by its digest.
-var lockedName = regexp.MustCompile(`^[a-z0-9][a-z0-9._:/-]*@sha256:[0-9a-f]{64}$`)
+var lockedName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9][a-z0-9._:/-]*@sha256:[0-9a-f]{64}$`)
+})
 
 // FeatureSet is what was fetched for a request, in the order in which it is installed.
 type FeatureSet struct {

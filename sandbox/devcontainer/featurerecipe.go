@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox/dockerfile"
@@ -17,7 +18,9 @@ import (
 const featuresAt = "/tmp/aileron-features"
 
 // imageUser is what an image may name as its user.
-var imageUser = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*(:[A-Za-z0-9_.][A-Za-z0-9_.-]*)?$`)
+var imageUser = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*(:[A-Za-z0-9_.][A-Za-z0-9_.-]*)?$`)
+})
 
 // FeatureRecipe returns the Dockerfile and the files of its context that install the features, in their order, on the
 // image that the build argument BASE names, whose user is user. The Dockerfile is our own, of instructions that a
@@ -26,7 +29,7 @@ func (p *Plan) FeatureRecipe(user string) (file []byte, context []File, err erro
 	if user == "" {
 		user = "root"
 	}
-	if !imageUser.MatchString(user) {
+	if !imageUser().MatchString(user) {
 		return nil, nil, hint.New(fmt.Errorf("install features: the user of the image is %q", user),
 			"name another image, or leave the features out")
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/regular"
@@ -101,7 +102,7 @@ func (c *composer) orderFeatures(r *FeatureRequest) bool {
 	for _, name := range names {
 		known := false
 		for ref := range r.Features {
-			known = known || ref == name || !isLocalFeature(ref) && featureVersion.ReplaceAllString(ref, "") == name
+			known = known || ref == name || !isLocalFeature(ref) && featureVersion().ReplaceAllString(ref, "") == name
 		}
 		if !known {
 			c.warn(property, strconv.Quote(name)+" has no effect: features has no such name")
@@ -113,7 +114,9 @@ func (c *composer) orderFeatures(r *FeatureRequest) bool {
 }
 
 // featureVersion is what follows the name of a feature in a registry.
-var featureVersion = regexp.MustCompile(`[:@][^/]*$`)
+var featureVersion = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[:@][^/]*$`)
+})
 
 // featureRequest returns what is to be fetched. It reports false after a refusal.
 func (c *composer) featureRequest(object map[string]any) (*FeatureRequest, bool) {
@@ -133,7 +136,7 @@ func (c *composer) featureRequest(object map[string]any) (*FeatureRequest, bool)
 			continue
 		}
 		if !isLocalFeature(ref) {
-			if !featureName.MatchString(ref) {
+			if !featureName().MatchString(ref) {
 				c.refuse(property, "it is no name of a feature",
 					"write REGISTRY/NAMESPACE/NAME:VERSION, an https:// address, or ./NAME")
 			}
@@ -165,7 +168,9 @@ func (c *composer) featureRequest(object map[string]any) (*FeatureRequest, bool)
 }
 
 // featureName is what the reference implementation takes for a feature that is fetched: no other text reaches it.
-var featureName = regexp.MustCompile(`^(https://)?[A-Za-z0-9][A-Za-z0-9._:@%/-]*$`)
+var featureName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(https://)?[A-Za-z0-9][A-Za-z0-9._:@%/-]*$`)
+})
 
 // isLocalFeature reports whether a name is that of a directory of the project.
 func isLocalFeature(ref string) bool {
@@ -310,19 +315,27 @@ func (c *composer) featureOptions(property string, defined, given any) []Variabl
 }
 
 var (
-	notOfVariable = regexp.MustCompile(`[^A-Za-z0-9_]`)
-	notFirst      = regexp.MustCompile(`^[0-9_]+`)
+	notOfVariable = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`[^A-Za-z0-9_]`)
+	})
+	notFirst = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[0-9_]+`)
+	})
 )
 
 // optionVariable returns the variable of install.sh for an option, as the format describes it.
 func optionVariable(name string) string {
-	return strings.ToUpper(notFirst.ReplaceAllString(notOfVariable.ReplaceAllString(name, "_"), "_"))
+	return strings.ToUpper(notFirst().ReplaceAllString(notOfVariable().ReplaceAllString(name, "_"), "_"))
 }
 
 var (
-	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	variableName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	})
 	// imageVariable is all that may follow a $ in a variable of an image.
-	imageVariable = regexp.MustCompile(`\$(\{[A-Za-z_][A-Za-z0-9_]*\}|[A-Za-z_][A-Za-z0-9_]*)`)
+	imageVariable = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\$(\{[A-Za-z_][A-Za-z0-9_]*\}|[A-Za-z_][A-Za-z0-9_]*)`)
+	})
 )
 
 // featureEnv returns the variables of the image that a feature sets. They become a line of a Dockerfile, so each value
@@ -337,12 +350,12 @@ func (c *composer) featureEnv(property string, value any) []Variable {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		text, ok := object[name].(string)
 		switch {
-		case !variableName.MatchString(name):
+		case !variableName().MatchString(name):
 			c.refuse(property, strconv.Quote(name)+" is no name of a variable", "correct the feature, or leave it out")
 		case !ok || !printable(text):
 			c.refuse(property, fmt.Sprintf("the variable %s is no string of characters that can be seen", name),
 				"correct the feature, or leave it out")
-		case strings.Contains(imageVariable.ReplaceAllString(text, ""), "$"):
+		case strings.Contains(imageVariable().ReplaceAllString(text, ""), "$"):
 			c.refuse(property, fmt.Sprintf("the variable %s has a $ that names no variable of the image", name),
 				"correct the feature, or leave it out")
 		default:

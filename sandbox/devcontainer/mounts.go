@@ -7,10 +7,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // volumeName is what engines take as the name of a volume.
-var volumeName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)
+var volumeName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)
+})
 
 // fieldsOf returns the fields of a mount: key=value, separated by commas. A key without a value is "true".
 func fieldsOf(text string) map[string]string {
@@ -110,7 +113,7 @@ func (c *composer) mount(property string, value any) (Mount, bool) {
 func (c *composer) checkMount(property string, m *Mount) bool {
 	switch m.Type {
 	case Volume:
-		if m.Source != "" && !volumeName.MatchString(m.Source) {
+		if m.Source != "" && !volumeName().MatchString(m.Source) {
 			c.refuse(property, fmt.Sprintf("%q is no name of a volume", m.Source),
 				"for a directory of the project write type=bind")
 			return false

@@ -10,10 +10,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // variable is one of a configuration, such as ${localEnv:HOME:/root}.
-var variable = regexp.MustCompile(`\$\{(.*?)\}`)
+var variable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$\{(.*?)\}`)
+})
 
 // containerEnv is the one that only the container knows.
 const containerEnv = "containerEnv"
@@ -135,7 +138,7 @@ func replace(value any, in lookup) (any, error) {
 
 func replaceText(text string, in lookup) (string, error) {
 	var failed error
-	replaced := variable.ReplaceAllStringFunc(text, func(match string) string {
+	replaced := variable().ReplaceAllStringFunc(text, func(match string) string {
 		if failed != nil {
 			return match
 		}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/ALRubinger/aileron/internal/termsafe"
 )
@@ -84,13 +85,15 @@ func (f Feature) text() string {
 // Word returns a name as it stands in a line: in quotes, unless it is one plain word, so that no name of a project
 // looks like what the line has besides.
 func Word(name string) string {
-	if plainWord.MatchString(name) {
+	if plainWord().MatchString(name) {
 		return name
 	}
 	return strconv.Quote(name)
 }
 
-var plainWord = regexp.MustCompile(`^[\pL\pN_./:@%+=~${}*?\[\]-]+$`)
+var plainWord = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[\pL\pN_./:@%+=~${}*?\[\]-]+$`)
+})
 
 // words returns names as a list.
 func words(names []string) string {
