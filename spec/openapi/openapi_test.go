@@ -542,3 +542,35 @@ func TestReferencesToOtherDocuments(t *testing.T) {
 		}
 	}
 }
+
+// Each operation, parameter and body of a document is in the connector, left out with the reason, or missing.
+func TestAConnectorIsComparedWithItsDocument(t *testing.T) {
+	data := minimal(`{"parameters":[{"name":"X-T","in":"header"}],"get":{"parameters":[{"name":"q","in":"query"},
+		{"name":"created","in":"query","style":"deepObject","schema":{"type":"object"}}]},
+		"post":{"requestBody":{"content":{"application/x-www-form-urlencoded":{"schema":{"type":"object",
+		"properties":{"email":{"type":"string"}}}}}}},"delete":{"requestBody":{"content":{"application/json":{"schema":{
+		"type":"object","properties":{"a":{}}}}}}},"trace":{},"put":{"servers":[{"url":"http://api.t.example"}]},
+		"patch":{"parameters":[{"$ref":"#/components/parameters/P"}]}}`,
+		`,"components":{"parameters":{"P":{"name":"p","in":"query"}}}`)
+	c, _ := made(t, data, Options{})
+	files := must.Get(c.Files())(t)
+	loaded := must.Get(spec.Load(files[spec.ManifestFile], files[spec.SpecFile]))(t)
+	got := must.Get(Compare(data, loaded, Options{}))(t)
+	want := "operations: 5 in the document, 4 in the connector\n" +
+		"parameters: 7 in the document, 3 in the connector\nbodies: 2 in the document, 1 in the connector\n"
+	text := strings.Join(got.Lines(), "\n") + "\n"
+	if !strings.HasPrefix(text, want) || len(got.Missing) != 0 ||
+		!strings.Contains(text, "left out: GET /a X-T: it is in a header, which a connector's call does not have\n") ||
+		!strings.Contains(text, "left out: PUT /a: ") ||
+		!strings.Contains(text, "left out: DELETE /a body: a DELETE has none\n") {
+		t.Errorf("got\n%s", text)
+	}
+	// What is edited out of the connector is missing.
+	less := strings.Replace(string(files[spec.SpecFile]), `"name": "q"`, `"name": "other"`, 1)
+	less = strings.Replace(less, `"method": "PATCH"`, `"method": "SEARCH"`, 1)
+	loaded = must.Get(spec.Load(files[spec.ManifestFile], []byte(less)))(t)
+	got = must.Get(Compare(data, loaded, Options{}))(t)
+	if text := strings.Join(got.Missing, ", "); text != "GET /a q, PATCH /a" && text != "PATCH /a, GET /a q" {
+		t.Errorf("missing are %s", text)
+	}
+}

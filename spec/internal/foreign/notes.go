@@ -22,6 +22,9 @@ type Notes struct {
 	kinds []string
 	of    map[string]*note
 	more  int // of kinds beyond MaxNotes
+
+	// Each is told of each note; nil: nothing is.
+	Each func(kind, place string)
 }
 
 type note struct {
@@ -31,6 +34,9 @@ type note struct {
 
 // Add notes something of a kind, at a place, which may be "".
 func (n *Notes) Add(kind, place string) {
+	if n.Each != nil {
+		n.Each(kind, place)
+	}
 	if n.of == nil {
 		n.of = map[string]*note{}
 	}

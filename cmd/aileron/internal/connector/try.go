@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,10 +18,12 @@ import (
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/openapi"
 )
 
 type connectorTryOptions struct {
 	operation, args, response string
+	from                      string
 }
 
 func newConnectorTestCommand(a *cli.App) *cobra.Command {
@@ -31,10 +35,13 @@ func newConnectorTestCommand(a *cli.App) *cobra.Command {
 			"session, to a stub of the service on this machine, with a new random secret. Report\n" +
 			"what arrives otherwise than declared: an operation that another one takes the\n" +
 			"requests of, a credential in the wrong place, an audit field that finds nothing.\n" +
-			"Nothing is sent to the service itself, and nothing is installed.",
+			"Nothing is sent to the service itself, and nothing is installed.\n\n" +
+			"With --from, compare it with the OpenAPI document instead: each operation, parameter\n" +
+			"and body of the document is in the connector, or is listed with the reason.",
 		Example: "  aileron connector test ./tracker\n" +
 			"  aileron connector test ./tracker --operation issues.get --args '{\"id\": \"7\"}'\n" +
-			"  aileron connector test ./tracker --operation issues.get --response issue.json",
+			"  aileron connector test ./tracker --operation issues.get --response issue.json\n" +
+			"  aileron connector test ./tracker --from openapi.yaml",
 		Args: cli.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return opts.run(cmd.Context(), a, args[0]) },
 	}
@@ -43,7 +50,29 @@ func newConnectorTestCommand(a *cli.App) *cobra.Command {
 	f.StringVar(&opts.args, "args", "", "with --operation: its arguments, a JSON object (default samples of all inputs)")
 	f.StringVar(&opts.response, "response", "",
 		"with --operation: file with a JSON response of the service, in which the audit fields must be")
+	f.StringVar(&opts.from, "from", "", "the OpenAPI document to compare the connector with")
 	return cmd
+}
+
+// compare compares the connector with a document.
+func (o *connectorTryOptions) compare(a *cli.App, c *spec.Connector) error {
+	data, err := readDocument(o.from)
+	if err != nil {
+		return err
+	}
+	found, err := openapi.Compare(data, c, openapi.Options{Files: openapi.Below(filepath.Dir(o.from))})
+	if err != nil {
+		return failure.OfInput(err, failure.ReasonDocument)
+	}
+	if a.JSON {
+		err = a.PrintJSON(found)
+	} else {
+		_, err = fmt.Fprintln(a.Stdout, strings.Join(found.Lines(), "\n"))
+	}
+	if n := len(found.Missing); n > 0 && err == nil {
+		err = hint.New(fmt.Errorf("compare with %s: %s missing", o.from, hint.Plural(n, "thing")), connectors.SeeConnectors)
+	}
+	return err
 }
 
 func (o *connectorTryOptions) run(ctx context.Context, a *cli.App, src string) error {
@@ -55,6 +84,9 @@ func (o *connectorTryOptions) run(ctx context.Context, a *cli.App, src string) e
 		return err
 	}
 	c := candidate.Connector
+	if o.from != "" {
+		return o.compare(a, c)
+	}
 	selected := connectortest.Options{Operation: o.operation}
 	if o.args != "" {
 		selected.Args = []byte(o.args)
