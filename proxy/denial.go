@@ -113,6 +113,9 @@ func (d *Denial) JSON() []byte {
 	if b := d.Budget; b != nil {
 		details["budget"], details["meter"] = b.Budget, b.Name
 		details["used"], details["limit"] = strconv.FormatInt(b.Used, 10), strconv.FormatInt(b.Limit, 10)
+		if b.Wait > time.Second {
+			details["resets_in"] = strconv.Itoa(int(b.Wait.Seconds()))
+		}
 	}
 	if d.Came != 0 {
 		details["upstream_status"] = strconv.Itoa(d.Came)
@@ -175,8 +178,10 @@ func (d *Denial) Response(req *http.Request) *http.Response {
 			h.Set("Retry-After", "1")
 		}
 	}
-	if d.Budget != nil { // clients that try again without asking must not do so at once
-		h.Set("Retry-After", strconv.Itoa(int(max(d.Budget.Wait, time.Second).Seconds())))
+	if d.Budget != nil {
+		// Clients that try again all the same must not do so at once. Nor must they wait until midnight, as opencode does
+		// where it is told so, and shows nothing meanwhile.
+		h.Set("Retry-After", "1")
 	}
 	if d.Reason == ReasonApproval && d.meaning().retriable {
 		h.Set("Retry-After", strconv.Itoa(retryApproval))
