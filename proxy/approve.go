@@ -57,7 +57,7 @@ func (x *Exchange) needsApproval() (asks, byBody bool) {
 // credential meanwhile, and no intent: nothing of it is sent.
 func (x *Exchange) awaitApproval() *Denial {
 	asks, byBody := x.needsApproval()
-	if !asks {
+	if !asks && x.over == nil {
 		return nil
 	}
 	if x.shows {
@@ -70,6 +70,9 @@ func (x *Exchange) awaitApproval() *Denial {
 	defer cancel(nil)
 	defer context.AfterFunc(x.p.draining, func() { cancel(errDraining) })()
 	hold := x.p.budget.Conn().Hold(func() { cancel(budget.ErrShed) })
+	if d := x.awaitBudget(ctx, hold, until); d != nil || !asks {
+		return d
+	}
 	if byBody {
 		x.hold = hold
 		body, whole, d := x.prefetch(ctx, until)
@@ -181,6 +184,9 @@ func denyHeld(ctx context.Context) *Denial {
 
 // what returns what the exchange asks for, in words of the connector alone.
 func (x *Exchange) what() string {
+	if x.over != nil {
+		return "more of the budget (" + x.over.Error() + ")"
+	}
 	if op := x.match.Operation; op != nil {
 		return op.Tool + " " + op.Name
 	}

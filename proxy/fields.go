@@ -1,16 +1,20 @@
 package proxy
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/ALRubinger/aileron/proxy/approval"
 	"github.com/ALRubinger/aileron/proxy/budget"
 	"github.com/ALRubinger/aileron/proxy/meter"
 	"github.com/ALRubinger/aileron/spec"
@@ -127,18 +131,23 @@ func (x *Exchange) isMetered() bool {
 	return x.match.Operation != nil && len(x.match.Operation.Meters) > 0
 }
 
-// admitToBudget denies a request that a budget forbids.
-func (x *Exchange) admitToBudget() *Denial {
-	var names []string
-	binding := ""
-	if op := x.match.Operation; op != nil {
-		names = op.MeterNames
-		if x.credentialed() {
-			binding = x.grants.Bound[op.Connector.FQN].Binding
-		}
+// chargedFor returns the meters that the exchange's request may use, and the credential that it carries.
+func (x *Exchange) chargedFor() (names []string, binding string) {
+	op := x.match.Operation
+	if op == nil {
+		return nil, ""
 	}
+	if x.credentialed() {
+		binding = x.grants.Bound[op.Connector.FQN].Binding
+	}
+	return op.MeterNames, binding
+}
+
+// admitToBudget denies a request that a budget forbids, unless a person is asked about it.
+func (x *Exchange) admitToBudget(beyond ...*meter.Over) *Denial {
+	names, binding := x.chargedFor()
 	var err error
-	if x.charge, err = x.p.cfg.Ledger.Admit(names, binding); err == nil {
+	if x.charge, err = x.p.cfg.Ledger.Admit(names, binding, beyond...); err == nil {
 		return nil
 	}
 	var over *meter.Over
@@ -148,6 +157,10 @@ func (x *Exchange) admitToBudget() *Denial {
 		d.advice = &advice{true, "Nothing was sent. Try again; if that does not help, tell the user, who sees the cause in " +
 			"the messages of the session."}
 		return d
+	}
+	if !over.UnderWay && x.p.cfg.AskAtLimit && x.p.cfg.Approvals != nil {
+		x.over = over
+		return nil
 	}
 	d := ReasonBudget.Deny("%v", over)
 	d.Budget = over
@@ -160,6 +173,49 @@ func (x *Exchange) admitToBudget() *Denial {
 			"config.toml, for sessions that start then."}
 	}
 	return d
+}
+
+// budgetTool is the tool of a question about a limit. No operation of a connector has its name, which has spaces.
+const budgetTool = "budget"
+
+// awaitBudget holds a request until a person lets it exceed the limits that forbid it. A decision for the session
+// raises a limit by its own size, and the next question comes there.
+func (x *Exchange) awaitBudget(ctx context.Context, hold *budget.Hold, until time.Time) *Denial {
+	var beyond []*meter.Over
+	for x.over != nil {
+		r, d := x.approvalRequest()
+		if d != nil {
+			return d
+		}
+		r.Tool, r.Operation = budgetTool, fmt.Sprintf("%s: %s beyond %d", x.over.Budget, x.over.Name, x.over.Limit)
+		r.Covers, r.AnyPath, r.Budget = "more of it for this session", false, x.over.Error()
+		if x.hold == nil {
+			if x.hold = hold; !x.hold.Take(heldCost) {
+				return DenyMemory()
+			}
+		}
+		if d := x.readBody(ctx, &r, until); d != nil {
+			return d
+		}
+		x.hold.Stall(0)
+		for passes := false; !passes; {
+			if passes, d = x.ask(ctx, r, until); d != nil {
+				return d
+			}
+		}
+		x.hold.Move(0)
+		_, binding := x.chargedFor()
+		if rule := x.p.cfg.Approvals.Ruled(r.Subject); rule != nil && rule.Wait(ctx, until) == approval.Approved {
+			x.p.cfg.Ledger.Lift(x.over, binding)
+		} else {
+			beyond = append(beyond, x.over)
+		}
+		x.over = nil
+		if d := x.admitToBudget(beyond...); d != nil {
+			return d
+		}
+	}
+	return nil
 }
 
 // meteredBody is a body whose meters are read as it is.

@@ -72,9 +72,10 @@ type Config struct {
 
 	// Approvals has the requests that wait for a person. Nil means that none can decide: operations that require an
 	// approval are denied.
-	Approvals *approval.Queue
-	Hold      time.Duration // how long a request is held for an approval; default DefaultHold
-	Ledger    *meter.Ledger // what the session may use up; nil: no bound, and nothing is counted
+	Approvals  *approval.Queue
+	Hold       time.Duration // how long a request is held for an approval; default DefaultHold
+	Ledger     *meter.Ledger // what the session may use up; nil: no bound, and nothing is counted
+	AskAtLimit bool          // a request that exceeds a limit waits for an approval; otherwise it is denied
 	// AskFirst reports whether a request needs an approval that its operation, nil for passthrough, does not require.
 	// Nil: none does.
 	AskFirst func(Asked) bool

@@ -72,6 +72,9 @@ func Show(out io.Writer, q approval.Question, columns int) error {
 	if q.WebSocket {
 		p.line("opens", "a connection (WebSocket): what is sent on it later is not shown")
 	}
+	if q.Budget != "" {
+		p.line("budget", q.Budget)
+	}
 	if q.Asks != "" {
 		p.line("asks for", q.Asks)
 	}

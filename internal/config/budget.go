@@ -17,6 +17,8 @@ type Budget struct {
 	Session map[string]Amount            `toml:"session"` // by each session
 	Day     map[string]Amount            `toml:"day"`     // by all sessions of the home, in a day
 	Binding map[string]map[string]Amount `toml:"binding"` // by what carries a credential, by its name, in a day
+
+	AtLimit string `toml:"at_limit"` // what becomes of the next request: deny (default) or ask
 }
 
 // Amount is a positive number, written as 5000, "5k", "2M" or "1.5G".
@@ -71,6 +73,9 @@ var bindingName = sync.OnceValue(func() *regexp.Regexp {
 
 // check returns an error for a name that no meter has, or no credential.
 func (b Budget) check() error {
+	if b.AtLimit != "" && b.AtLimit != "deny" && b.AtLimit != "ask" {
+		return fmt.Errorf(`budget.at_limit is %q; it must be "deny" or "ask"`, b.AtLimit)
+	}
 	if len(b.Binding) > maxBudget {
 		return fmt.Errorf("budget.binding has more than %d entries", maxBudget)
 	}
@@ -78,7 +83,7 @@ func (b Budget) check() error {
 	for _, name := range slices.Sorted(maps.Keys(b.Binding)) {
 		if !bindingName().MatchString(name) {
 			faults = append(faults, fmt.Errorf(`budget.binding has the name %q; it must be that of a credential in quotation `+
-				`marks, such as [budget.binding."api_key/anthropic/work"]`, name))
+				`marks, such as [budget.binding."api_key/aileron-connector-anthropic/work"]`, name))
 		}
 		faults = append(faults, checkBudget(fmt.Sprintf("budget.binding.%q", name), b.Binding[name]))
 	}

@@ -198,7 +198,7 @@ func respondDecision(w http.ResponseWriter, err error, q approval.Question) {
 		respondError(w, 400, "invalid_request", "malformed_request", err.Error())
 	case errors.Is(err, approval.ErrClosed):
 		respondError(w, 503, "unavailable", "draining", err.Error())
-	case errors.Is(err, approval.ErrAnyPath):
+	case errors.Is(err, approval.ErrAnyPath), errors.Is(err, approval.ErrBudget):
 		respondError(w, 400, "invalid_request", "malformed_request", err.Error())
 	case q.State == approval.Denied:
 		respondError(w, 503, "unavailable", "audit_unavailable", "it is denied, but that could not be recorded: "+err.Error())

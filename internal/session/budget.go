@@ -70,6 +70,9 @@ func (s *Session) budgetReached(n meter.Notice) {
 	text := fmt.Sprintf("%s used %d of the budget of %d %s", whose, n.Used, n.Limit, n.Name)
 	if n.Used >= n.Limit {
 		text += ": there is no more"
+		if s.opts.Config.Budget.AtLimit == "ask" {
+			text += " without your approval"
+		}
 	}
 	s.opts.Notifier.Tell(text)
 }

@@ -119,6 +119,7 @@ func (s *Session) makePlane(ctx context.Context) error {
 		Log: s.opts.Log, Started: s.start, Capture: s.capture,
 		Approvals: s.approvals, Hold: time.Duration(s.opts.Config.Approval.Hold),
 		AskFirst: s.opts.askFirst(), Note: s.noteRequest(), Ledger: s.ledger,
+		AskAtLimit: s.opts.Config.Budget.AtLimit == "ask",
 	})
 	if err != nil {
 		return err

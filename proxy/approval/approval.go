@@ -108,6 +108,8 @@ type Request struct {
 	Compared string `json:"-"`
 	// Asks is what the body asks for, where the operation decides by that: plain words in one line.
 	Asks string `json:"asks,omitempty"`
+	// Budget is the limit that the request exceeds, if that is what is asked about: a sentence of ours.
+	Budget string `json:"budget,omitempty"`
 	// Streams is whether the body is too long to be read before it is sent. Such a request has a question of its own,
 	// which ends with it.
 	Streams bool `json:"streams,omitempty"`
@@ -225,5 +227,6 @@ var (
 	ErrDecided  = errors.New("it is decided already")
 	ErrShown    = errors.New("it is not what was shown")
 	ErrNoObject = errors.New("it is no operation of a connector, so it can be decided for once only")
+	ErrBudget   = errors.New("a budget cannot be exceeded always: raise its limit")
 	ErrAnyPath  = errors.New("its operation is every path of its hosts, so it cannot be approved always")
 )

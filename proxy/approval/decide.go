@@ -65,6 +65,8 @@ func (q *Queue) claim(id string, d Decision) (*entry, Question, error) {
 		return nil, e.q, ErrShown
 	case d.For != Once && !e.q.IsOperation():
 		return nil, e.q, ErrNoObject
+	case d.For == Always && e.q.Budget != "":
+		return nil, e.q, ErrBudget
 	case d.For == Always && d.Approve && e.q.AnyPath:
 		return nil, e.q, ErrAnyPath
 	case d.For == Session && len(q.rules) >= maxRules:

@@ -31,10 +31,19 @@ type Ledger struct {
 
 	mu      sync.Mutex
 	session Accounts
+	lifted  map[lifted]int64 // by how much
+}
+
+// lifted is a limit that was raised for the session.
+type lifted struct {
+	budget string
+	key    Key
 }
 
 // New returns a ledger of a session that has used nothing.
-func New(opts Options) *Ledger { return &Ledger{opts: opts, session: Accounts{}} }
+func New(opts Options) *Ledger {
+	return &Ledger{opts: opts, session: Accounts{}, lifted: map[lifted]int64{}}
+}
 
 // Charge is a request that was admitted. A nil Charge is of no ledger.
 type Charge struct {
@@ -49,11 +58,34 @@ type limit struct {
 	key    Key
 	most   int64
 	budget string
+	beyond bool // the request may exceed it
+}
+
+// Lift raises a limit that forbade a request for this session, by its size in [Options], unless it was raised since.
+// binding is that of the request.
+func (l *Ledger) Lift(over *Over, binding string) {
+	limits := l.opts.Limits
+	switch over.Budget {
+	case OfDay:
+		limits = l.opts.Day
+	case OfBinding:
+		limits = l.opts.Bindings[binding]
+	}
+	if over.Budget != OfBinding {
+		binding = ""
+	}
+	which, size := lifted{over.Budget, Key{binding, over.Name}}, limits[over.Name]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if Sum(size, l.lifted[which]) == over.Limit {
+		l.lifted[which] = Sum(l.lifted[which], size)
+	}
 }
 
 // Admit counts a request that may use the meters of those names, and carries the credential of a binding, "" if none,
-// unless a limit forbids it. Settle must be called on what it returns. The error is an [*Over], or that of the book.
-func (l *Ledger) Admit(names []string, binding string) (*Charge, error) {
+// unless a limit forbids it that is not one of beyond. Settle must be called on what it returns. The error is an
+// [*Over], or that of the book.
+func (l *Ledger) Admit(names []string, binding string, beyond ...*Over) (*Charge, error) {
 	if l == nil {
 		return nil, nil //nolint:nilnil // nothing is counted
 	}
@@ -66,6 +98,13 @@ func (l *Ledger) Admit(names []string, binding string) (*Charge, error) {
 	}
 	c := &Charge{l: l, session: session, shared: shared}
 	l.mu.Lock()
+	for _, limits := range [][]limit{session, shared} {
+		for i := range limits {
+			m := &limits[i]
+			m.most = Sum(m.most, l.lifted[lifted{m.budget, m.key}])
+			m.beyond = slices.ContainsFunc(beyond, func(o *Over) bool { return o.Budget == m.budget && o.Name == m.key.Meter })
+		}
+	}
 	over := open(l.session, c.session)
 	l.mu.Unlock()
 	if over != nil {
@@ -91,7 +130,7 @@ func limitsOf(all []limit, limits Limits, names []string, budget, binding string
 	all = slices.Grow(all, len(limits))
 	for name, most := range limits {
 		if name == Requests || name == Bytes || slices.Contains(names, name) {
-			all = append(all, limit{Key{binding, name}, most, budget})
+			all = append(all, limit{Key{binding, name}, most, budget, false})
 		}
 	}
 	slices.SortFunc(all[from:], func(a, b limit) int { return cmp.Compare(a.key.Meter, b.key.Meter) })
@@ -101,6 +140,9 @@ func limitsOf(all []limit, limits Limits, names []string, budget, binding string
 // open counts a request as under way, unless a limit forbids it.
 func open(a Accounts, limits []limit) *Over {
 	for _, m := range limits {
+		if m.beyond {
+			continue
+		}
 		if over := a.Of(m.key).over(m.key.Meter, m.most); over != nil {
 			over.Budget = m.budget
 			return over

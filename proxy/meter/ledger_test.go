@@ -63,6 +63,24 @@ func TestRequestsUnderWayCountAsTheLargestSoFar(t *testing.T) {
 	}
 }
 
+// A limit that is lifted is twice as large, once for each time that it forbade a request; one that is exceeded stays.
+func TestALimitIsLiftedForTheSession(t *testing.T) {
+	l := meter.New(meter.Options{Limits: meter.Limits{"tokens": 10, meter.Requests: 100}})
+	admit(t, l, 10)
+	over := &meter.Over{Budget: meter.OfSession, Name: "tokens", Used: 10, Limit: 10}
+	refused(t, l, *over, "tokens")
+	c, err := l.Admit([]string{"tokens"}, "", over)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Settle(map[string]int64{"tokens": 2})
+	refused(t, l, meter.Over{Budget: meter.OfSession, Name: "tokens", Used: 12, Limit: 10}, "tokens")
+	l.Lift(over, "")
+	l.Lift(over, "") // of a request that waited for the same
+	admit(t, l, 8)
+	refused(t, l, meter.Over{Budget: meter.OfSession, Name: "tokens", Used: 20, Limit: 20}, "tokens")
+}
+
 func TestALimitOfRequestsHoldsForThoseUnderWay(t *testing.T) {
 	l := meter.New(meter.Options{Limits: meter.Limits{meter.Requests: 2}})
 	admit(t, l, 0)
