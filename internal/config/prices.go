@@ -42,7 +42,7 @@ func (p Prices) check() error {
 		}
 		for _, name := range slices.Sorted(maps.Keys(table.of)) {
 			for meter, price := range table.of[name] {
-				if !meterName.MatchString(meter) || math.IsNaN(price) || price < 0 || price > maxPrice {
+				if !meterName().MatchString(meter) || math.IsNaN(price) || price < 0 || price > maxPrice {
 					faults = append(faults, fmt.Errorf("%s.%q has %s = %v; it must be the name of a meter and a price for a "+
 						"million of it, from 0 to %v", table.key, name, meter, price, maxPrice))
 				}
