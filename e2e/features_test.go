@@ -101,6 +101,33 @@ func referenceCLI(t *testing.T) string {
 	return filepath.Join(dir, "node_modules", ".bin")
 }
 
+// A local feature sends nothing to a machine that no person was asked about: the metadata that the reference
+// implementation reads is aileron's, also where JavaScript reads a key in another way.
+func TestALocalFeatureReachesNoRegistryUnasked(t *testing.T) {
+	bin := referenceCLI(t)
+	u := composing(t, "podman")
+	r := newFeatureRegistry(t)
+	r.publish(`{"id": "hello", "version": "1.0.0"}`, "#!/bin/sh\n")
+	u.write(".devcontainer/devcontainer.json", image(`{"image": "BASE", "features": {"./own": {}}}`))
+	must.Do(t, os.Mkdir(filepath.Join(u.project, ".devcontainer", "own"), 0o755))
+	u.write(".devcontainer/own/install.sh", "#!/bin/sh\n")
+	for metadata, want := range map[string]string{
+		`{"id": "own", "version": "1.0.0", "__proto__": {"dependsOn": {"` + r.ref() + `": {}}}}`: `the key "__proto__"`,
+		`{"id": "own", "version": "1.0.0", "__proto__": {"installsAfter": ["` + r.ref() + `"]}}`: `the key "__proto__"`,
+		`{"id": "own", "version": "1.0.0", "installsAfter": ["` +
+			r.ref() + `"]}`: `fetch the feature "` + r.ref() + `", which "./own" names`,
+	} {
+		u.write(".devcontainer/own/devcontainer-feature.json", metadata)
+		cmd := u.command("sandbox", "build", "--sandbox=podman", "--dir", u.project)
+		cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"))
+		got := finish(t, cmd)
+		contains(t, metadata, got.err, want)
+		if n := r.requests.Load(); got.code != 1 || n != 0 {
+			t.Errorf("%s: exit %d, %d requests to the registry", metadata, got.code, n)
+		}
+	}
+}
+
 // Features of a project and of a registry are fetched by the reference implementation after consent, and installed by
 // aileron's own Dockerfile after another one to what was fetched: its bytes, and not its tag.
 func TestFeaturesAreALayerOfADevcontainersImage(t *testing.T) {

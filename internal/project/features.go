@@ -16,6 +16,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/durable"
+	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/regular"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/devcontainer"
@@ -97,9 +98,8 @@ func (a *Asker) fetchFeatures(ctx context.Context, u *Use, plan *devcontainer.Pl
 		return nil, nil, devcontainerFault(plan, err)
 	}
 	d := &Use{Trust: u.Trust, File: &config.Project{Path: filepath.Join(dir, plan.File), Hash: plan.Digest}}
-	for _, ref := range r.Remote() {
-		d.widenAs("fetch a feature on this host", "fetch the feature "+strconv.Quote(ref)+", with those that it depends on, "+
-			"on this host, with its network and without a credential, by "+strconv.Quote(cli))
+	if err := d.useFetch(r, cli.Path); err != nil {
+		return nil, nil, devcontainerFault(plan, err)
 	}
 	if len(d.Widens) > 0 {
 		d.readsOfHost(plan)
@@ -111,9 +111,9 @@ func (a *Asker) fetchFeatures(ctx context.Context, u *Use, plan *devcontainer.Pl
 	if err := os.MkdirAll(f.dir(), 0o700); err != nil {
 		return nil, nil, fmt.Errorf("fetch features: %w", err)
 	}
-	a.Infof("aileron: fetching the features of %s with %s", devcontainer.Word(plan.File), cli)
+	a.Infof("aileron: fetching the features of %s with %s", devcontainer.Word(plan.File), cli.Path)
 	err = a.Interruptible(ctx, func(ctx context.Context) error {
-		set, err := devcontainer.FetchFeatures(ctx, cli, f.dir(), r)
+		set, err := cli.Fetch(ctx, f.dir(), r)
 		if err == nil {
 			err = f.keep(r, set)
 		}
@@ -123,7 +123,32 @@ func (a *Asker) fetchFeatures(ctx context.Context, u *Use, plan *devcontainer.Pl
 		return nil, nil, devcontainerFault(plan, err)
 	}
 	plan, err = composeDevcontainer(ctx, dir, home, devcontainer.Input{File: plan.File})
+	if err == nil && plan.Unfetched {
+		err = hint.New(fmt.Errorf("use %s: its features have changed while they were fetched", plan.File), "start again")
+	}
 	return plan, d.Widens, err
+}
+
+// useFetch puts in force what a fetch by the program at the path cli asks other machines for.
+func (u *Use) useFetch(r *devcontainer.FeatureRequest, cli string) error {
+	all, err := r.Remote()
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	for _, f := range all {
+		what := "fetch the feature " + strconv.Quote(f.Ref)
+		if f.Locked != "" {
+			what += ", as " + strconv.Quote(f.Locked)
+		}
+		if f.By != "" {
+			what += ", which " + strconv.Quote(f.By) + " names"
+		}
+		u.widenAs("fetch a feature on this host", what+", on this host, with its network and without a credential, by "+
+			strconv.Quote(cli))
+	}
+	u.widenAs("fetch a feature on this host", "fetch what these depend on or are installed after, from any machine that "+
+		"their publishers name: that is not known before")
+	return nil
 }
 
 // useFeaturesOf puts in force what features add to the image.
@@ -131,7 +156,8 @@ func (u *Use) useFeaturesOf(p *devcontainer.Plan) error {
 	for _, f := range p.Features {
 		what := "install the feature " + strconv.Quote(f.Ref) + " " + strconv.Quote(f.Version) + " (" +
 			cmp.Or(f.Manifest, f.Digest) + ") in the image, outside of the sandbox: its install.sh, of " +
-			strconv.Itoa(len(f.Install)) + " bytes, runs as root of a container, with the network of the engine's machine, " +
+			strconv.Itoa(len(f.Install)) + " bytes beside " + hint.Plural(otherFiles(f), "other file") +
+			", runs as root of a container, with the network of the engine's machine, " +
 			"without mediation and without a row in the audit log"
 		u.InForce = append(u.InForce, "the feature "+devcontainer.Word(f.Ref))
 		u.Widens = append(u.Widens, Widening{What: what, Value: optionsText(f.Options), Text: f.Install,
@@ -145,6 +171,16 @@ func (u *Use) useFeaturesOf(p *devcontainer.Plan) error {
 		}
 	}
 	return nil
+}
+
+// otherFiles returns how many files a feature has beside its install.sh.
+func otherFiles(f devcontainer.Feature) (n int) {
+	for _, file := range f.Files {
+		if !file.Mode.IsDir() && file.Path != "install.sh" {
+			n++
+		}
+	}
+	return n
 }
 
 // optionsText returns the options of a feature, for people.

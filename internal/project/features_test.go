@@ -18,6 +18,7 @@ func fetcher(t *testing.T) (word, runs string) {
 	word, runs = filepath.Join(bin, "word"), filepath.Join(bin, "runs")
 	must.Do(t, os.WriteFile(filepath.Join(bin, "devcontainer"), []byte(`#!/bin/sh
 set -e
+if [ "$*" = --version ]; then echo 0.89.0; exit; fi
 echo run >>`+runs+`
 mkdir "$TMPDIR/f"
 cp `+word+` "$TMPDIR/f/install.sh"
@@ -68,13 +69,54 @@ func TestFeaturesNeedConsentToTheirFetchAndToTheirBytes(t *testing.T) {
 	}
 }
 
+// A file of the project can name machines to which the fetch, on this host, sends a request.
+func TestWhatALocalFeatureNamesIsAskedAbout(t *testing.T) {
+	_, runs := fetcher(t)
+	dir, a := t.TempDir(), asker(t, t.Output())
+	withFiles(t, dir, map[string]string{devcontainerFile: `{"image": "x", "features": {"./own": {}}}`,
+		".devcontainer/own/install.sh": "id", ".devcontainer/own/devcontainer-feature.json": `{"id": "own",
+			"dependsOn": {"evil.example/any/data:1": {}}, "installsAfter": ["other.example/any/data"]}`})
+	_, err := using(a, dir)
+	for _, want := range []string{`fetch the feature "evil.example/any/data:1", which "./own" names`,
+		`fetch the feature "other.example/any/data", which "./own" names`, "fetch what these depend on"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("it asks %v, want %q", err, want)
+		}
+	}
+	if _, err := os.Stat(runs); err == nil {
+		t.Error("it was fetched before a person has agreed")
+	}
+}
+
+// A secret in an option is not kept on this host, and another option is no other fetch.
+func TestOptionsAreNotKept(t *testing.T) {
+	_, runs := fetcher(t)
+	dir, a := t.TempDir(), asker(t, t.Output())
+	for _, option := range []string{"the-secret", "the-other-secret"} {
+		withFiles(t, dir, map[string]string{devcontainerFile: `{"image": "x",
+			"features": {"ghcr.example/a/x:1": {"token": "` + option + `"}}}`})
+		w, err := using(a, dir, trusting)
+		must.Do(t, err)
+		if got := w.Devcontainer.Plan.Features[0].Options; len(got) != 1 || got[0].Value != option {
+			t.Errorf("the options are %v", got)
+		}
+	}
+	kept := must.Get(filepath.Glob(filepath.Join(features{must.Get(a.Home())(t)}.dir(), "*.json")))(t)
+	if len(kept) != 1 || strings.Contains(string(must.Get(os.ReadFile(kept[0]))(t)), "secret") {
+		t.Errorf("kept are %v, or one has a secret", kept)
+	}
+	if n := strings.Count(string(must.Get(os.ReadFile(runs))(t)), "run"); n != 1 {
+		t.Errorf("it was fetched %d times, want once", n)
+	}
+}
+
 func TestOldFetchesAreForgotten(t *testing.T) {
 	fetcher(t)
 	dir, a := t.TempDir(), asker(t, t.Output())
 	home := must.Get(a.Home())(t)
 	for i := range maxRequests + 2 {
-		withFiles(t, dir, map[string]string{devcontainerFile: `{"image": "x", "features": {"ghcr.example/a/x:1": {"n": ` +
-			strings.Repeat("1", i+1) + `}}}`})
+		withFiles(t, dir, map[string]string{devcontainerFile: `{"image": "x", "features": {"ghcr.example/a/x:1` +
+			strings.Repeat("1", i) + `": {}}}`})
 		_, err := using(a, dir, trusting)
 		must.Do(t, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/regular"
@@ -53,6 +54,8 @@ type contextReader struct {
 	bytes   int64
 	entries int64 // that were looked at
 	work    int64 // as maxCompared
+
+	unpacked bool // by another program: each file has one name
 }
 
 // readContext returns the files of a context that match one of patterns, those below the directories that do, and the
@@ -92,12 +95,22 @@ func readContext(ctx context.Context, root *os.Root, dir, file string, patterns 
 
 // readTree returns all files of a directory below root, as readContext does.
 func readTree(ctx context.Context, root *os.Root, dir string) ([]File, error) {
+	return treeOf(ctx, root, dir, false)
+}
+
+// readUnpacked is readTree for what another program has unpacked. A file that has a second name is refused: an archive
+// can name a file of this host as the first one.
+func readUnpacked(ctx context.Context, root *os.Root, dir string) ([]File, error) {
+	return treeOf(ctx, root, dir, true)
+}
+
+func treeOf(ctx context.Context, root *os.Root, dir string, unpacked bool) ([]File, error) {
 	from, err := root.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
 	defer from.Close()
-	r := &contextReader{ctx: ctx, root: from, files: map[string]File{}}
+	r := &contextReader{ctx: ctx, root: from, files: map[string]File{}, unpacked: unpacked}
 	if err := r.walk(".", nil); err != nil {
 		return nil, errors.New(err.Error()) // without the hint, which is about a .dockerignore
 	}
@@ -221,6 +234,8 @@ func (r *contextReader) entry(name string, below []string) error {
 			return hint.New(fmt.Errorf("%s is a link that leads out of the context, to %s", name, f.Link),
 				"name it in .dockerignore, or copy other files")
 		}
+	case info.Mode().IsRegular() && r.unpacked && names(info) != 1:
+		return fmt.Errorf("%s has another name, which may be one of this host", name)
 	case info.Mode().IsRegular():
 		if f.Data, err = regular.ReadIn(r.root, name, maxContextBytes-r.bytes); err != nil {
 			return hint.New(fmt.Errorf("read %s: %w (a context has at most %d MiB)", name, err, maxContextBytes>>20),
@@ -235,6 +250,14 @@ func (r *contextReader) entry(name string, below []string) error {
 			"name what it does not need in .dockerignore, or copy less")
 	}
 	return nil
+}
+
+// names returns how many names a file has: hard links.
+func names(info fs.FileInfo) uint64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(stat.Nlink) //nolint:unconvert // it has another size on other systems
+	}
+	return 0
 }
 
 // ignore is one line of .dockerignore.

@@ -1,10 +1,14 @@
 package devcontainer
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -78,8 +82,18 @@ func (c *composer) useFeatures(name string, value any) {
 		}
 		return
 	}
+	var used []FetchedFeature
 	for _, f := range set.Features {
-		c.useFeature(f)
+		if f.Asked {
+			f.Value = object[f.Ref]
+		}
+		// That another one depends on it with the same options changes nothing.
+		if !slices.ContainsFunc(used, func(o FetchedFeature) bool {
+			return o.Ref == f.Ref && reflect.DeepEqual(o.Value, f.Value)
+		}) {
+			used = append(used, f)
+			c.useFeature(f)
+		}
 	}
 }
 
@@ -120,15 +134,21 @@ var featureVersion = sync.OnceValue(func() *regexp.Regexp {
 
 // featureRequest returns what is to be fetched. It reports false after a refusal.
 func (c *composer) featureRequest(object map[string]any) (*FeatureRequest, bool) {
-	r := &FeatureRequest{File: c.File, Features: object}
+	r := &FeatureRequest{Features: object}
+	if err := checkKeys(object); err != nil {
+		c.refuse("features", err.Error(), "remove it")
+		return r, false
+	}
 	lock := path.Join(path.Dir(c.File), lockFile)
 	if path.Dir(c.File) == "." {
 		lock = "." + lockFile
 	}
-	if data, err := regular.ReadIn(c.Root, lock, maxFile); err == nil {
-		r.Lock = data
+	var err error
+	if r.Lock, err = regular.ReadIn(c.Root, lock, maxFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.refuse("features", fmt.Sprintf("read %s: %v", lock, err), "correct the file, or remove it")
+		return r, false
 	}
-	size, refused := 0, len(c.plan.Refusals)
+	size, count, refused := 0, 0, len(c.plan.Refusals)
 	for _, ref := range slices.Sorted(maps.Keys(object)) {
 		property := "features." + ref
 		if !printable(ref) || ref == "" {
@@ -153,16 +173,30 @@ func (c *composer) featureRequest(object map[string]any) (*FeatureRequest, bool)
 			c.refuse(property, err.Error(), "correct the path; it is relative to "+path.Dir(c.File))
 			continue
 		}
+		l, err := localFeature(ref, dir, files)
+		if err != nil {
+			c.refuse(property, err.Error(), "correct the feature, or leave it out")
+			continue
+		}
+		r.Local = append(r.Local, l)
 		for _, f := range files {
 			size += len(f.Data)
-			f.Path = path.Join(dir, f.Path)
-			r.Local = append(r.Local, f)
 		}
-		if size > maxContextBytes || len(r.Local) > maxContextFiles {
+		if count += len(files); size > maxContextBytes || count > maxContextFiles {
 			c.refuse(property, fmt.Sprintf("with it local features have more than %d MiB, or %d files", maxContextBytes>>20,
 				maxContextFiles), "remove what install.sh does not need")
 			break
 		}
+	}
+	if len(c.plan.Refusals) > refused {
+		return r, false
+	}
+	err = r.linkLocal(path.Dir(c.File))
+	if err == nil {
+		_, err = r.handed()
+	}
+	if err != nil {
+		c.refuse("features", err.Error(), cmp.Or(hint.Of(err), "correct the feature, or leave it out"))
 	}
 	return r, len(c.plan.Refusals) == refused
 }

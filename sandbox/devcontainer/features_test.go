@@ -1,7 +1,6 @@
 package devcontainer_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -187,9 +186,11 @@ func TestTheDigestOfAPlanCoversItsFeatures(t *testing.T) {
 func TestFeaturesOfTheProjectAreReadFromTheirDirectory(t *testing.T) {
 	files := map[string]string{".devcontainer/x/install.sh": "id", ".devcontainer/x/devcontainer-feature.json": `{}`,
 		".devcontainer/out": "-> /etc", ".devcontainer/link/passwd": "-> /etc/passwd", "y/install.sh": "id",
+		".devcontainer/bare/install.sh":        "id",
 		".devcontainer/devcontainer-lock.json": `{}`}
 	for ref, want := range map[string]string{
-		"./x": "", "./none": "no such file", "../y": "is not in .devcontainer", "./out": "path escapes",
+		"./x": "", "./bare": "it has no devcontainer-feature.json", "./none": "no such file",
+		"../y": "is not in .devcontainer", "./out": "path escapes",
 		"./link": "leads out of the context", "a b": "no name of a feature", "https://x/$(id)": "no name of a feature",
 		"ghcr.example/a/x:1": "",
 	} {
@@ -211,114 +212,5 @@ func TestAnOrderFetchesNothing(t *testing.T) {
 		"SECRET=s"))(t)
 	if len(p.Refusals) > 0 || !slices.Equal(p.Requested.Order, []string{"ghcr.example/a/x"}) || len(p.Warnings) != 1 {
 		t.Errorf("the order is %q: %v %v", p.Requested.Order, p.Refusals, p.Warnings)
-	}
-}
-
-// fetching returns a stand-in for the reference implementation, which prints what a script makes.
-func fetching(t *testing.T, script string) string {
-	t.Helper()
-	at := filepath.Join(t.TempDir(), "devcontainer")
-	must.Do(t, os.WriteFile(at, []byte("#!/bin/sh\nset -e\n"+script), 0o755))
-	return at
-}
-
-// printSet prints a feature that was fetched into a directory.
-const printSet = `set_of() { printf '{"featuresConfiguration":{"featureSets":[{"internalVersion":"%s","features":[` +
-	`{"value":{"n":1},"cachePath":"%s"}],"sourceInformation":{"type":"oci","userFeatureId":"%s",` +
-	`"manifestDigest":"sha256:1"}}]}}' "$@"; }
-mkdir -p "$TMPDIR/f"; echo id >"$TMPDIR/f/install.sh"; echo {} >"$TMPDIR/f/devcontainer-feature.json"
-`
-
-// The program that fetches sees the request, and nothing else of the project or of this host.
-func TestAFetchGetsNothingOfThisHost(t *testing.T) {
-	t.Setenv("GITHUB_TOKEN", "stolen")
-	t.Setenv("DOCKER_HOST", "unix:///run/docker.sock")
-	digest := "ghcr.example/a/x@sha256:" + strings.Repeat("0", 64)
-	r := &devcontainer.FeatureRequest{File: at, Features: map[string]any{"ghcr.example/a/x:1": map[string]any{}},
-		Local: []devcontainer.File{{Path: ".devcontainer/y/install.sh", Mode: 0o755, Data: []byte("own")}},
-		Lock:  []byte(`{"features": {"ghcr.example/a/x:1": {"resolved": "` + digest + `"}}}`)}
-	seen := filepath.Join(t.TempDir(), "seen")
-	cli := fetching(t, printSet+`{ env; echo "$@"; find . -type f; cat .devcontainer/*.json .devcontainer/y/*
-cat "$DOCKER_CONFIG"/*; } >`+seen+"\nset_of 2 \"$TMPDIR/f\" "+digest)
-	set := must.Get(devcontainer.FetchFeatures(t.Context(), cli, t.TempDir(), r))(t)
-	text := string(must.Get(os.ReadFile(seen))(t))
-	for _, want := range []string{`"features":{"` + digest + `":{}},"image":"scratch"`, "own",
-		"read-configuration --include-features-configuration", `{"auths":{"aileron.invalid":{}}}`} {
-		if !strings.Contains(text, want) {
-			t.Errorf("it does not see %q:\n%s", want, text)
-		}
-	}
-	if strings.Contains(text, "stolen") || strings.Contains(text, "DOCKER_HOST") || strings.Count(text, "\n./") != 2 {
-		t.Errorf("it sees\n%s", text)
-	}
-	if f := set.Features[0]; f.Ref != "ghcr.example/a/x:1" || f.Manifest != "sha256:1" || len(f.Files) != 2 ||
-		fmt.Sprint(f.Value) != "map[n:1]" {
-		t.Errorf("it fetched %+v", f)
-	}
-	kept := &devcontainer.FeatureSet{}
-	must.Do(t, json.Unmarshal(must.Get(json.Marshal(set))(t), kept))
-	if !slices.EqualFunc(kept.Features[0].Files, set.Features[0].Files, func(a, b devcontainer.File) bool {
-		return a.Path == b.Path && a.Mode == b.Mode && string(a.Data) == string(b.Data)
-	}) {
-		t.Errorf("kept as %+v", kept)
-	}
-}
-
-// What was fetched is read from its place alone, and a program that fails, or prints something else, fetches nothing.
-func TestAHostileFetchIsRefused(t *testing.T) {
-	for script, want := range map[string]string{
-		"echo why >&2; exit 3":         "exit status 3: why",
-		"echo no":                      "read what the reference implementation prints",
-		"echo {}":                      "there are 0",
-		"set_of 1 $TMPDIR/f a/x":       "is of a form that is not known",
-		"set_of 2 /etc a/x":            "was put outside of its place",
-		"set_of 2 ../../../../etc a/x": "was put outside of its place",
-		"ln -s /etc $TMPDIR/l; set_of 2 $TMPDIR/l a/x":                    "path escapes",
-		"ln -s /etc $TMPDIR/f/l; set_of 2 $TMPDIR/f a/x":                  "leads out of the context",
-		"mkfifo $TMPDIR/f/p; set_of 2 $TMPDIR/f a/x":                      "is no file, directory or link",
-		"head -c 70000000 /dev/zero >$TMPDIR/f/b; set_of 2 $TMPDIR/f a/x": "a context has at most 64 MiB",
-		"head -c 17000000 /dev/zero":                                      "more than 16 MiB",
-	} {
-		scratch := t.TempDir()
-		r := &devcontainer.FeatureRequest{File: at, Features: map[string]any{"a/x": nil}}
-		_, err := devcontainer.FetchFeatures(t.Context(), fetching(t, printSet+script), scratch, r)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", script, err, want)
-		}
-		if left := must.Get(os.ReadDir(scratch))(t); len(left) > 0 {
-			t.Errorf("%s: left %v", script, left)
-		}
-	}
-	for lock, want := range map[string]string{
-		`{`: "read devcontainer-lock.json", `{"features": {"a/x": {"resolved": "b/x@sha256:0"}}}`: "it resolves a/x",
-		`{"features": {"a/x": {"resolved": "a/x@sha256:0"}}}`: "it resolves a/x",
-	} {
-		r := &devcontainer.FeatureRequest{File: at, Features: map[string]any{"a/x": nil}, Lock: []byte(lock)}
-		if _, err := devcontainer.FetchFeatures(t.Context(), fetching(t, "exit 9"), t.TempDir(), r); err == nil ||
-			!strings.Contains(err.Error(), want) || hint.Of(err) == "" {
-			t.Errorf("%s: %v, want %q", lock, err, want)
-		}
-	}
-}
-
-func TestTheProgramThatFetchesIsNoneOfTheProjects(t *testing.T) {
-	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
-	must.Do(t, os.WriteFile(filepath.Join(dir, "devcontainer"), []byte("#!/bin/sh\n"), 0o755))
-	t.Setenv("PATH", dir)
-	if _, err := devcontainer.FindCLI(dir); err == nil || !strings.Contains(err.Error(), "a file of the project") {
-		t.Errorf("it is %v", err)
-	}
-	link := t.TempDir()
-	must.Do(t, os.Symlink(filepath.Join(dir, "devcontainer"), filepath.Join(link, "devcontainer")))
-	t.Setenv("PATH", link)
-	if _, err := devcontainer.FindCLI(dir); err == nil || !strings.Contains(err.Error(), "a file of the project") {
-		t.Errorf("through a link it is %v", err)
-	}
-	if found, err := devcontainer.FindCLI(t.TempDir()); err != nil || found != filepath.Join(link, "devcontainer") {
-		t.Errorf("it is %s, %v", found, err)
-	}
-	t.Setenv("PATH", t.TempDir())
-	if _, err := devcontainer.FindCLI(dir); err == nil || !strings.Contains(hint.Of(err), "npm install") {
-		t.Errorf("without it: %v", err)
 	}
 }
