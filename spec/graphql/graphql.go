@@ -45,8 +45,11 @@ const NoCredential spec.Kind = "none"
 // The bounds of a schema.
 const (
 	maxSize   = 16 << 20 // bytes
-	maxTokens = 1 << 20  // or objects of JSON
-	maxFields = 5000     // at the roots, that are selected
+	maxTokens = 1 << 19  // of the schema definition language: 250 bytes of memory each, at most
+	// maxObjects and maxValues are of JSON. A text counts as a value for each comma in it.
+	maxObjects = 1 << 20
+	maxValues  = 4 << 20
+	maxFields  = 5000 // at the roots, that are selected
 )
 
 // schema is what a connector needs of a schema: the fields at its roots, in the order of content.GraphQLTypes.

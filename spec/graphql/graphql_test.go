@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -181,10 +182,15 @@ func TestSchemasOfWhichNoConnectorIsMade(t *testing.T) {
 		{strings.Repeat(" ", maxSize+1), "larger than"},
 		{"{", "no JSON"}, {`{"data":null}`, `no "__schema"`}, {`{"data":{}}`, `no "__schema"`},
 		{`{"errors":[{"message":"secret"}]}`, "errors of the server"},
-		{`{"__schema":{"types":3}}`, "no JSON"}, {`{"__schema":{}} {}`, "no JSON"},
+		{`{"__schema":{"types":3}}`, "its types: it is no list"}, {`{"__schema":{}} {}`, "no JSON"},
 		{`{"__schema":{}}`, "no field at a root"},
 		{`{"__schema":` + strings.Repeat(`{"a":`, 20000), "no JSON"},
-		{"{" + strings.Repeat(`{`, maxTokens), "more than 1048576 objects"},
+		{"{" + strings.Repeat(`{`, maxObjects), "more than 1048576 objects"},
+		{`{"__schema":{"types":[0` + strings.Repeat(",0", maxValues+1) + `]}}`, "or 4194304 values"},
+		{`{"__schema":{"types":[0,{"name":"Q"}]}}`, "its types: json: cannot unmarshal number"},
+		{`{"__schema":{"types":[null]}}`, "its types: null is no object"},
+		{`{"__schema":{"queryType":{"name":"Q"},"types":[{"kind":"OBJECT","name":"Q","fields":[{"name":"a"},0]}]}}`, "are none"},
+		{query + " type X{a(b:X=[" + strings.Repeat("1 ", maxTokens) + "]):Int}", "token limit"},
 		{`{"__schema":{"queryType":{"name":"Q"},"types":[]}}`, `no type "Q"`},
 		{`{"__schema":{"queryType":{"name":"Q"},"types":[{"kind":"INPUT_OBJECT","name":"Q"}]}}`, "not an object type"},
 		{`{"__schema":{"queryType":{"name":"Q"},"types":[{"kind":"OBJECT","name":"Q","fields":3}]}}`, "are none"},
@@ -227,6 +233,32 @@ func TestOptionsThatNoConnectorCanHave(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "5002 fields at its roots") ||
 		!strings.Contains(hint.Of(err), "--only") {
 		t.Errorf("a schema with too many fields: %v", err)
+	}
+}
+
+// A document of many small values takes no more memory than its text does a few times.
+func TestValuesThatAreNotReadTakeNoMemory(t *testing.T) {
+	many := "[0" + strings.Repeat(",0", 1<<20) + "]"
+	for _, text := range []string{`{"__schema":{"types":` + many + `}}`, `{"errors":` + many + `}`,
+		`{"__schema":{"queryType":{"name":"Q"},"types":[{"kind":"OBJECT","name":"Q","fields":` + many + `}]}}`} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := read([]byte(text))
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; err == nil || took > uint64(8*len(text)) {
+			t.Errorf("%.60s: %v, of %d bytes, with %d", text, err, len(text), took)
+		}
+	}
+}
+
+func TestQueriesWhoseNamesDeleteAsk(t *testing.T) {
+	for name, want := range map[string]bool{"deleteUser": true, "deleteall": true, "DELETEuser": true, "_delete": true,
+		"_DELETE_x": true, "purgeAll": true, "clear": true, "deletedUsers": false, "removedItem": false, "dropdown": false,
+		"clearanceLevel": false, "undelete": false, "users": false, "_": false} {
+		c, _ := made(t, "type Query{"+name+":Int}", Options{Only: []string{"query " + name}})
+		if asks := c.Operations[0].Approval == "required"; asks != want {
+			t.Errorf("%s: it asks: %v, want %v", name, asks, want)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ const others = "other"
 func verbOf(name string) string {
 	list := words(name)
 	switch {
-	case slices.ContainsFunc(list, func(w string) bool { return slices.Contains(deleting, w) }):
+	case deletes(name), slices.ContainsFunc(list, func(w string) bool { return slices.Contains(deleting, w) }):
 		return deleting[0]
 	case len(list) == 0:
 		return others
@@ -35,10 +35,19 @@ func verbOf(name string) string {
 	return others
 }
 
-// deletes reports whether the name of a field begins with a word that deletes.
+// states are the words of names that begin as one of deleting, and are about what is there, or no longer there.
+var states = []string{"deleted", "removed", "destroyed", "purged", "erased", "wiped", "dropped", "cleared", "dropdown",
+	"clearance"}
+
+// deletes reports whether the name of a field begins with a word that deletes, also where nothing divides it from the
+// next one: deleteall, DELETEuser. In doubt it does.
 func deletes(name string) bool {
 	list := words(name)
-	return len(list) > 0 && slices.Contains(deleting, list[0])
+	if len(list) == 0 || slices.Contains(states, list[0]) {
+		return false
+	}
+	name = strings.ToLower(strings.TrimLeft(name, "_"))
+	return slices.ContainsFunc(deleting, func(w string) bool { return strings.HasPrefix(name, w) })
 }
 
 // words returns the words of a name in lower case: createLinkedBranch and create_linked_branch are the same.
