@@ -128,6 +128,30 @@ func TestALocalFeatureReachesNoRegistryUnasked(t *testing.T) {
 	}
 }
 
+// Features are fetched wherever the configuration lies. One that asks for too much is refused after its fetch.
+func TestFeaturesOfEachPlaceOfAConfigurationAreFetched(t *testing.T) {
+	bin := referenceCLI(t)
+	for at, ref := range map[string]string{".devcontainer/go/devcontainer.json": "./own", ".devcontainer.json": ""} {
+		u := composing(t, "podman")
+		r := newFeatureRegistry(t)
+		r.publish(`{"id": "hello", "version": "1.0.0", "privileged": true}`, "#!/bin/sh\n")
+		own := filepath.Join(".devcontainer", "go", "own")
+		if ref == "" {
+			own, ref = filepath.Join(".devcontainer", "own"), "./.devcontainer/own"
+		}
+		must.Do(t, os.MkdirAll(filepath.Join(u.project, own), 0o755))
+		u.write(at, image(`{"image": "BASE", "features": {"`+ref+`": {}, "`+r.ref()+`": {}}}`))
+		u.write(filepath.Join(own, "install.sh"), "#!/bin/sh\n")
+		u.write(filepath.Join(own, "devcontainer-feature.json"), `{"id": "own", "version": "1.0.0", "capAdd": ["ALL"]}`)
+		cmd := u.command("sandbox", "build", "--sandbox=podman", "--trust-project", "--dir", u.project)
+		cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"))
+		got := finish(t, cmd)
+		if contains(t, at, got.err, "features."+ref+".capAdd", "features."+r.ref()+".privileged"); got.code != 1 {
+			t.Errorf("%s: exit %d", at, got.code)
+		}
+	}
+}
+
 // Features of a project and of a registry are fetched by the reference implementation after consent, and installed by
 // aileron's own Dockerfile after another one to what was fetched: its bytes, and not its tag.
 func TestFeaturesAreALayerOfADevcontainersImage(t *testing.T) {

@@ -88,6 +88,19 @@ func TestWhatALocalFeatureNamesIsAskedAbout(t *testing.T) {
 	}
 }
 
+// What a person is asked about is what was fetched: a file that changes during the fetch ends the start.
+func TestFeaturesThatChangeDuringTheirFetchAreNotUsed(t *testing.T) {
+	word, _ := fetcher(t)
+	dir, a := t.TempDir(), asker(t, t.Output())
+	withFiles(t, dir, map[string]string{devcontainerFile: `{"image": "x", "features": {"ghcr.example/a/x:1": {}}}`})
+	cli := filepath.Join(filepath.Dir(word), "devcontainer")
+	script := string(must.Get(os.ReadFile(cli))(t))
+	must.Do(t, os.WriteFile(cli, []byte(script+"\nsed -i s/x:1/y:1/ '"+filepath.Join(dir, devcontainerFile)+"'\n"), 0o755))
+	if _, err := using(a, dir, trusting); err == nil || !strings.Contains(err.Error(), "have changed while") {
+		t.Errorf("it is used: %v", err)
+	}
+}
+
 // A secret in an option is not kept on this host, and another option is no other fetch.
 func TestOptionsAreNotKept(t *testing.T) {
 	_, runs := fetcher(t)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -121,6 +123,12 @@ const (
 	fetchGrace  = 5 * time.Second
 	maxAnswer   = 16 << 20
 	maxFetchLog = 64 << 10
+	// maxUnpacked bounds the bytes of this host's disk that a fetch has at a time, archives among them, and maxNames its
+	// files. One is looked at after another, so more is there for a moment. maxOneFile is held by the kernel.
+	maxUnpacked = 4 * maxContextBytes
+	maxNames    = 4 * maxEntries
+	maxOneFile  = 2 * maxContextBytes
+	lookEvery   = 200 * time.Millisecond
 )
 
 // ofNetwork are the variables of this host that a fetch gets.
@@ -133,7 +141,12 @@ func ofNetwork() []string {
 func (c *CLI) run(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	cmd := exec.CommandContext(limited, c.Path, args...) //nolint:gosec // a person has installed it
+	limited, stop := context.WithCancelCause(limited)
+	defer stop(nil)
+	// A unit of ulimit has 512 bytes.
+	const bound = `ulimit -f "$1" && shift && exec "$@"`
+	args = append([]string{"-c", bound, "sh", strconv.Itoa(maxOneFile >> 9), c.Path}, args...)
+	cmd := exec.CommandContext(limited, "/bin/sh", args...) //nolint:gosec // a person has installed what it starts
 	cmd.Dir = filepath.Join(dir, fetchProject)
 	for _, name := range ofNetwork() {
 		if value, ok := os.LookupEnv(name); ok {
@@ -147,14 +160,24 @@ func (c *CLI) run(ctx context.Context, dir string, args ...string) ([]byte, erro
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = fetchGrace
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		watchSize(limited, dir, stop)
+	}()
 	err := cmd.Run()
-	if limited.Err() != nil && cmd.Process != nil {
+	full := context.Cause(limited)
+	stop(nil)
+	<-watched
+	if full != nil && cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case limited.Err() != nil:
+	case errors.Is(full, errTooMuch):
+		err = full
+	case full != nil:
 		err = fmt.Errorf("it did not end within %s", fetchTime)
 	case err == nil && out.more:
 		err = fmt.Errorf("it printed more than %d MiB", maxAnswer>>20)
@@ -165,6 +188,38 @@ func (c *CLI) run(ctx context.Context, dir string, args ...string) ([]byte, erro
 				"start without the devcontainer: --devcontainer=off")
 	}
 	return out.data, nil
+}
+
+var errTooMuch = fmt.Errorf("what it unpacks has more than %d MiB, or %d files", maxUnpacked>>20, maxNames)
+
+// watchSize calls stop with errTooMuch when the files below a directory exceed their bounds, until ctx ends.
+func watchSize(ctx context.Context, dir string, stop context.CancelCauseFunc) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		size, names := int64(0), 0
+		err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+			if err != nil || ctx.Err() != nil {
+				return ctx.Err() // a file that is gone has no size
+			}
+			if info, err := d.Info(); err == nil {
+				size += info.Size()
+			}
+			if names++; size > maxUnpacked || names > maxNames {
+				return errTooMuch
+			}
+			return nil
+		})
+		if errors.Is(err, errTooMuch) {
+			stop(errTooMuch)
+			return
+		}
+	}
 }
 
 // bounded keeps the first bytes of what is written, or the last.

@@ -91,7 +91,10 @@ func TestAHostileFetchIsRefused(t *testing.T) {
 		"mkfifo $TMPDIR/f/p; set_of 2 $TMPDIR/f a/x":                      "is no file, directory or link",
 		"head -c 70000000 /dev/zero >$TMPDIR/f/b; set_of 2 $TMPDIR/f a/x": "a context has at most 64 MiB",
 		"head -c 17000000 /dev/zero":                                      "more than 16 MiB",
-		"ln $TMPDIR/f/install.sh $TMPDIR/l; set_of 2 $TMPDIR/f a/x":       "install.sh has another name",
+		"for i in 1 2 3 4 5 6; do head -c 50000000 /dev/zero >$TMPDIR/$i; done; sleep 30; set_of 2 $TMPDIR/f a/x": "" +
+			"has more than 256 MiB",
+		"head -c 140000000 /dev/zero >$TMPDIR/f/b; set_of 2 $TMPDIR/f a/x": "exit status 153",
+		"ln $TMPDIR/f/install.sh $TMPDIR/l; set_of 2 $TMPDIR/f a/x":        "install.sh has another name",
 	} {
 		scratch := t.TempDir()
 		r := &devcontainer.FeatureRequest{Features: map[string]any{"a/x": nil}}
@@ -198,6 +201,27 @@ func TestTheProgramThatFetchesIsNoneOfTheProjects(t *testing.T) {
 	t.Setenv("PATH", link)
 	if _, err := devcontainer.FindCLI(dir); err == nil || !strings.Contains(err.Error(), "a file of the project") {
 		t.Errorf("through a link it is %v", err)
+	}
+	// A program that it starts, and finds by name, is none of the project's either.
+	must.Do(t, os.WriteFile(filepath.Join(link, "devcontainer-own"), []byte(
+		"#!/bin/sh\nif [ \"$*\" = --version ]; then echo 0.89.0; exit; fi\necho \"$PATH\" >&2\nexit 1\n"), 0o755))
+	must.Do(t, os.Remove(filepath.Join(link, "devcontainer")))
+	must.Do(t, os.Rename(filepath.Join(link, "devcontainer-own"), filepath.Join(link, "devcontainer")))
+	inside, alias := filepath.Join(dir, "bin"), filepath.Join(t.TempDir(), "alias")
+	must.Do(t, os.Mkdir(inside, 0o755))
+	must.Do(t, os.Symlink(inside, alias))
+	t.Setenv("PATH", "bin:"+inside+":"+alias+":"+link+":/usr/bin:/bin")
+	_, err := must.Get(devcontainer.FindCLI(dir))(t).Fetch(t.Context(), t.TempDir(),
+		&devcontainer.FeatureRequest{Features: map[string]any{"a/x": nil}})
+	if err == nil || !strings.HasSuffix(err.Error(), ": "+link+":/usr/bin:/bin") {
+		t.Errorf("it looks for programs in %v", err)
+	}
+	node := t.TempDir()
+	must.Do(t, os.WriteFile(filepath.Join(inside, "node"), []byte("#!/bin/sh\n"), 0o755))
+	must.Do(t, os.Symlink(filepath.Join(inside, "node"), filepath.Join(node, "node")))
+	t.Setenv("PATH", node+":"+link+":/usr/bin:/bin")
+	if _, err := devcontainer.FindCLI(dir); err == nil || !strings.Contains(err.Error(), "the node on the PATH is") {
+		t.Errorf("with a node of the project: %v", err)
 	}
 	t.Setenv("PATH", link+":/usr/bin:/bin")
 	if found, err := devcontainer.FindCLI(t.TempDir()); err != nil || found.Path != filepath.Join(link, "devcontainer") {

@@ -204,6 +204,23 @@ func TestFeaturesOfTheProjectAreReadFromTheirDirectory(t *testing.T) {
 	}
 }
 
+// A lock file that cannot be read is not one that is not there: without it, another content is fetched.
+func TestALockFileThatCannotBeReadIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		strings.Repeat(" ", 4<<20): "read .devcontainer/devcontainer-lock.json", "-> other": "",
+		"-> /etc/passwd": "read .devcontainer/devcontainer-lock.json", "{": "read devcontainer-lock.json",
+	} {
+		p := must.Get(composed(t, `{"image": "x", "features": {"ghcr.example/a/x:1": {}}}`,
+			map[string]string{".devcontainer/devcontainer-lock.json": text, ".devcontainer/other": "{}"}))(t)
+		if want == "" && len(p.Refusals) == 0 {
+			continue
+		}
+		if len(p.Refusals) != 1 || !strings.Contains(p.Refusals[0].Text, want) || want == "" {
+			t.Errorf("%.20q: refused %v, want %q", text, p.Refusals, want)
+		}
+	}
+}
+
 // An order that the file gives names no feature that it has not: each would be fetched, and may have a variable of this
 // host in its name.
 func TestAnOrderFetchesNothing(t *testing.T) {
