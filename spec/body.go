@@ -134,22 +134,25 @@ func isParameterName(s string) bool {
 	return len(s) <= 100 && IsInputName(base)
 }
 
-// queryInput returns the input of which a name in the query is a parameter, nil if there is none.
-func (op *Operation) queryInput(name string) *Input {
+// declares reports whether a name in the query or in a form is a parameter of an input in that place.
+func (op *Operation) declares(place, name string) bool {
 	for i := range op.Inputs {
 		in := &op.Inputs[i]
-		if in.In != InQuery {
+		if in.In != place {
 			continue
 		}
 		if keys, ok := in.Style.Keys(in.Name, name); ok && (len(keys) == 0 || in.Schema.Admits(keys)) {
-			return in
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
 // DeclaresQuery reports whether an input has its place in the query under that name.
-func (op *Operation) DeclaresQuery(name string) bool { return op.queryInput(name) != nil }
+func (op *Operation) DeclaresQuery(name string) bool { return op.declares(InQuery, name) }
+
+// DeclaresForm reports whether an input of a body that is a form has a parameter of that name.
+func (op *Operation) DeclaresForm(name string) bool { return op.declares(InBody, name) }
 
 // body returns the inputs of the body and its media type, or nil if the operation has none.
 func (a *arguments) body() (content []byte, contentType string) {

@@ -69,7 +69,7 @@ func BodyAsks(op *spec.Operation, query string, h http.Header, body []byte) bool
 			return judgeValue(c, o.get(c.Name)) == condition.HoldsNot
 		case spec.InQuery:
 			return c.InQuery(query) == condition.HoldsNot && !slices.ContainsFunc(o, func(m member) bool {
-				return c.IsNamed(m.key) || strings.EqualFold(m.key, methodOverride)
+				return c.IsNamed(m.key) || methodOverride.IsNamed(m.key)
 			})
 		}
 		return false
@@ -79,20 +79,21 @@ func BodyAsks(op *spec.Operation, query string, h http.Header, body []byte) bool
 // formBody is the body of an operation that is a form, which is read as a query is.
 const formBody = "form"
 
-// formAsks is [BodyAsks] for an operation whose body is a form. A body of another type, or one that names its own
-// encoding or another method, fails no condition.
+// formAsks is [BodyAsks] for an operation whose body is a form. A body of another type fails no condition, nor does one
+// that has a name which no input declares, as a server may find an input in it, or that has more parameters than some
+// servers read, or that names its own encoding or another method.
 func formAsks(op *spec.Operation, query string, h http.Header, body []byte) bool {
 	if len(body) > MaxBody || checkMedia(h, "application/x-www-form-urlencoded") != nil || !utf8.Valid(body) {
 		return true
 	}
 	text := string(body)
-	if strings.HasPrefix(text, "\ufeff") { // which some servers skip
+	if strings.Count(text, "&") >= condition.MaxParameters {
 		return true
 	}
 	for pair := range strings.SplitSeq(text, "&") {
 		raw, _, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(raw)
-		if err != nil || strings.EqualFold(name, methodOverride) || strings.EqualFold(name, "_charset_") {
+		if err != nil || pair != "" && !op.DeclaresForm(name) || methodOverride.IsNamed(name) || charset.IsNamed(name) {
 			return true
 		}
 	}
@@ -118,8 +119,9 @@ func hasParameter(c condition.Condition, text string) bool {
 	return false
 }
 
-// methodOverride is the input by which Rack and others take a request for one of another method.
-const methodOverride = "_method"
+// methodOverride is the input by which Rack and others take a request for one of another method, and charset the one by
+// which a form is read in another encoding.
+var methodOverride, charset = condition.Condition{Name: "_method"}, condition.Condition{Name: "_charset_"}
 
 // judgeValue returns whether a condition holds for a value of JSON; nil: there is none.
 func judgeValue(c condition.Condition, raw []byte) condition.Answer {

@@ -84,6 +84,7 @@ type Parameters struct {
 	plain string // characters beside letters and digits that stand for themselves
 	most  int    // bytes
 	full  bool
+	lists int // and objects that were visited
 }
 
 // NewQuery returns a query without parameters. It has at most most bytes.
@@ -173,10 +174,25 @@ func (p *Parameters) joined(name string, list []any, delimiter string) *strictjs
 	return nil
 }
 
+// The bounds of what has keys in brackets. An empty list writes nothing, and its name is made all the same.
+const (
+	maxName  = 4096   // bytes of the name of a parameter
+	maxLists = 10_000 // lists and objects in each other or beside each other
+)
+
 // nested writes a value with its keys in brackets.
 func (p *Parameters) nested(name string, v any, depth int) *strictjson.Mistake {
-	if depth > maxKeys {
+	switch {
+	case depth > maxKeys:
 		return mistake("it is nested more than " + strconv.Itoa(maxKeys) + " deep")
+	case len(name) > maxName:
+		return mistake("with the keys above it, it has a name of more than " + strconv.Itoa(maxName) + " bytes")
+	}
+	switch v.(type) {
+	case map[string]any, []any:
+		if p.lists++; p.lists > maxLists {
+			return mistake("there are more than " + strconv.Itoa(maxLists) + " lists and objects before it")
+		}
 	}
 	switch t := v.(type) {
 	case map[string]any:
@@ -184,7 +200,7 @@ func (p *Parameters) nested(name string, v any, depth int) *strictjson.Mistake {
 			if why := badKey(key); why != "" {
 				return mistake(why).In(key)
 			}
-			if p.full { // the names alone would take a minute to make
+			if p.full {
 				return nil
 			}
 			if m := p.nested(name+"["+key+"]", t[key], depth+1); m != nil {

@@ -85,17 +85,35 @@ func TestNoValueBecomesAnotherParameter(t *testing.T) {
 	}
 }
 
-// A long key above many entries would make gigabytes of 1 MiB.
+// Long keys above many entries would make gigabytes of 1 MiB, and hold a processor for minutes.
 func TestAFormIsBounded(t *testing.T) {
 	t.Parallel()
-	list := make([]any, 50_000)
-	for i := range list {
-		list[i] = json.Number("1")
+	many := func(v any) []any {
+		list := make([]any, 50_000)
+		for i := range list {
+			list[i] = v
+		}
+		return list
 	}
 	p := NewForm(MaxSize)
-	m := p.Add("x", map[string]any{strings.Repeat("k", 400<<10): list}, Brackets)
+	m := p.Add("x", map[string]any{strings.Repeat("k", 4000): many(json.Number("1"))}, Brackets)
 	if m != nil || !p.TooLong() || len(p.String()) > 3*MaxSize {
 		t.Errorf("%d bytes, too long: %v, %+v", len(p.String()), p.TooLong(), m)
+	}
+	for _, w := range []struct {
+		value any
+		want  string
+	}{
+		{map[string]any{strings.Repeat("k", 512<<10): many(map[string]any{})}, "a name of more than 4096 bytes"},
+		{map[string]any{strings.Repeat("k", 4096): "v"}, "a name of more than 4096 bytes"},
+		{map[string]any{"k": many([]any{})}, "more than 10000 lists and objects"},
+		{map[string]any{"k": many(map[string]any{})}, "more than 10000 lists and objects"},
+		{many(many([]any{})[:2]), "more than 10000 lists and objects"},
+	} {
+		p := NewForm(MaxSize)
+		if m := p.Add("x", w.value, Brackets); m == nil || !strings.Contains(m.Text, w.want) || p.lists > maxLists+1 {
+			t.Errorf("%+v, %d lists, want %s", m, p.lists, w.want)
+		}
 	}
 }
 

@@ -166,10 +166,15 @@ func (c Condition) InPath(raw string) Answer {
 	return answer
 }
 
+// MaxParameters is how many parameters of a query or a form are judged. Of more, some servers read the first ones, and
+// take a default for what follows: 1000 of them, as PHP and qs do.
+const MaxParameters = 200
+
 // InQuery returns whether the condition holds for a query. It is in doubt if there is not just one parameter that some
-// server takes for the input.
+// server takes for the input, or if there are more than [MaxParameters].
 func (c Condition) InQuery(query string) Answer {
-	if strings.Contains(query, ";") { // some servers separate parameters by it
+	// Some servers separate parameters by a semicolon.
+	if strings.Contains(query, ";") || strings.Count(query, "&") >= MaxParameters {
 		return InDoubt
 	}
 	answer, found := InDoubt, false
@@ -191,7 +196,9 @@ func (c Condition) InQuery(query string) Answer {
 }
 
 // IsNamed reports whether some server takes a parameter of that name for the input.
-func (c Condition) IsNamed(name string) bool { return foldedName(name) == foldedName(c.Name) }
+func (c Condition) IsNamed(name string) bool {
+	return foldedName(name) == foldedName(c.Name) || flatName(name) == flatName(c.Name)
+}
 
 // foldedName returns what the names of parameters have in common that some server takes for the same: in any case, as
 // an entry of a list, with characters that PHP takes for an underscore, or with a blank before it.
@@ -202,4 +209,12 @@ func foldedName(name string) string {
 		name = name[:i]
 	}
 	return strings.ToLower(strings.NewReplacer(".", "_", " ", "_", "[", "_").Replace(name))
+}
+
+// flatName returns what names have in common whose parts are the same, however brackets and dots divide or surround
+// them: created[gte] and created.gte, to and [[to].
+func flatName(name string) string {
+	name, _, _ = strings.Cut(name, "\x00")
+	name = strings.Trim(strings.TrimSpace(name), "[]")
+	return strings.ToLower(strings.NewReplacer("]", "", ".", "_", " ", "_", "[", "_").Replace(name))
 }

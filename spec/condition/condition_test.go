@@ -1,6 +1,9 @@
 package condition
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // What a server may read as a value for which it asks is not told apart from it.
 func TestAConditionDoubtsWhatServersReadDifferently(t *testing.T) {
@@ -25,6 +28,11 @@ func TestAConditionDoubtsWhatServersReadDifferently(t *testing.T) {
 		"to.branch=dev&to_branch=main": InDoubt, "to.branch=dev&+to.branch=main": InDoubt,
 		"to.branch=dev;to.branch=main": InDoubt, "to.branch=dev&to.branch%00=main": InDoubt, "to.branch=%zz": InDoubt,
 		"to.branch=dev%26to.branch=main": InDoubt, "%zz=1&to.branch=dev": InDoubt, "to.branch=dev&to%5Bbranch=main": InDoubt,
+		"to.branch=dev&to[branch]=main": InDoubt, "to.branch=dev&[to.branch=main": InDoubt,
+		"to.branch=dev&to.branch]=main":                  InDoubt,
+		strings.Repeat("a=1&", 199) + "to.branch=dev":    HoldsNot,
+		strings.Repeat("a=1&", 200) + "to.branch=dev":    InDoubt,
+		strings.Repeat("%61=1&", 1000) + "to.branch=dev": InDoubt,
 	} {
 		if got := q.InQuery(query); got != want {
 			t.Errorf("the query %q: %v, want %v", query, got, want)
