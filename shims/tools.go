@@ -140,19 +140,16 @@ func plainest(operations []*spec.Operation, most int) []string {
 	return names[:min(most, len(names))]
 }
 
-// maxAsks bounds what a line has of when an operation asks.
-const maxAsks = 80
-
-// asks returns when an operation waits for the user's approval, behind its name.
+// asks returns whether an operation waits for the user's approval, behind its name: not when, as the values of its
+// conditions are a publisher's words.
 func asks(op *spec.Operation) string {
-	when := op.Asks()
-	switch {
-	case when == "":
-		return ""
-	case op.Approval == spec.ApprovalWhen && len(when) <= maxAsks:
-		return " (asks " + when + ")"
+	switch op.Approval {
+	case spec.ApprovalRequired:
+		return " (asks)"
+	case spec.ApprovalWhen:
+		return " (asks sometimes)"
 	}
-	return " (asks)"
+	return ""
 }
 
 // sorted returns connectors in an order that does not depend on theirs.

@@ -46,6 +46,7 @@ func printDifferences(out io.Writer, old, c *spec.Connector, room int) bool {
 	d := changesPrinter{out: out, room: room}
 	d.printApprovals(was, is)
 	d.print("grants more", is, was)
+	d.printRequests(was, is)
 	d.print("no longer grants", was, is)
 	if before, now := credentialText(old), credentialText(c); before != now {
 		d.line("another credential", fmt.Sprintf("%s, not %s", now, before))
@@ -113,6 +114,49 @@ func (d *changesPrinter) print(name string, one, other ConnectorJSON) {
 	if len(changed) > 0 && name == "grants more" {
 		d.list("changed operations", changed)
 	}
+}
+
+// printRequests prints the operations whose requests may have further names in the query, or another body.
+func (d *changesPrinter) printRequests(was, is ConnectorJSON) {
+	before := map[string]operationJSON{}
+	for _, op := range was.Operations {
+		before[op.Tool+" "+op.Operation] = op
+	}
+	var names, bodies []string
+	for _, now := range is.Operations {
+		old, known := before[now.Tool+" "+now.Operation]
+		if !known {
+			continue
+		}
+		var further []string
+		for _, p := range now.Parameters {
+			isSame := func(q parameterJSON) bool { return p.text() == q.text() }
+			if old.Query == now.Query && !slices.ContainsFunc(old.Parameters, isSame) {
+				further = append(further, p.Name)
+			}
+		}
+		if len(further) > 0 {
+			names = append(names, now.Operation+" "+strings.Join(further, "+"))
+		}
+		if old.Body != now.Body || old.ContentType != now.ContentType {
+			bodies = append(bodies, now.Operation)
+		}
+	}
+	if len(names) > 0 {
+		d.list("grants more, names in the query", names)
+	}
+	if len(bodies) > 0 {
+		d.list("another kind of body", bodies)
+	}
+}
+
+// text returns the parameter as text to compare.
+func (p parameterJSON) text() string {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err.Error() + p.Name
+	}
+	return string(text)
 }
 
 // fiercest returns operations with those that delete first, and those that read last: a list may be cut.

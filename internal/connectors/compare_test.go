@@ -43,3 +43,36 @@ func TestAChangeOfWhatAsksIsTold(t *testing.T) {
 		t.Errorf("in JSON it is %+v", j)
 	}
 }
+
+// A version whose requests may have more names, or another body, does not grant the same.
+func TestAChangeOfRequestsIsTold(t *testing.T) {
+	load := func(more string) *spec.Connector {
+		return must.Get(spec.Parse([]byte(`{"schema_version":"aileron.connector.v1",
+		"connector":{"fqn":"github://acme/x","version":"1.0.0"},"tools":[{"name":"x","operations":[{"name":"push",
+		"method":"PUT","path":"/b","hosts":["a.example"],"query":"declared"` + more + `}]}]}`)))(t)
+	}
+	const (
+		plain  = `,"inputs":[{"name":"a","in":"query"}]`
+		two    = `,"inputs":[{"name":"a","in":"query"},{"name":"force","in":"query"}]`
+		commas = `,"inputs":[{"name":"a","in":"query","type":"array","explode":false}]`
+		open   = `,"inputs":[{"name":"a","in":"query","type":"object","style":"deepObject"}]`
+		closed = `,"inputs":[{"name":"a","in":"query","style":"deepObject","schema":{"type":"object",
+			"properties":{"k":{}},"additionalProperties":false}}]`
+	)
+	for _, c := range []struct{ was, is, want string }{
+		{plain, two, "grants more, names in the query: push force\n"}, {two, plain, "changed operations: push\n"},
+		{plain, commas, "names in the query: push a\n"}, {plain, open, "names in the query: push a\n"},
+		{closed, open, "names in the query: push a\n"}, {"", `,"body":"form"`, "another kind of body: push\n"},
+		{"", `,"content_type":"application/merge-patch+json"`, "another kind of body: push\n"},
+		{`,"body":"form"`, `,"body":"multipart"`, "another kind of body: push\n"},
+		{two, two, "grants the same\n"}, {closed, closed, "grants the same\n"},
+	} {
+		var out strings.Builder
+		was, is := load(c.was), load(c.is)
+		PrintChanges(&out, was, is, 80)
+		same := c.want == "grants the same\n"
+		if !strings.Contains(out.String(), c.want) || GrantsSame(was, is) != same {
+			t.Errorf("from %s to %s it is %q, the same: %v", c.was, c.is, out.String(), !same)
+		}
+	}
+}

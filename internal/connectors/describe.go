@@ -53,7 +53,7 @@ type operationJSON struct {
 	Hosts      []string        `json:"hosts"`
 	Idempotent bool            `json:"idempotent"`
 	Approval   string          `json:"approval"` // none, required, or when: see ApprovalWhen
-	Query      string          `json:"query"`    // declared or any
+	Query      string          `json:"query"`    // declared (see Parameters) or any
 	Upgrade    string          `json:"upgrade,omitempty"`
 	Ranges     bool            `json:"ranges,omitempty"`
 	Headers    []string        `json:"headers,omitempty"` // request fields that are accepted besides the registered ones
@@ -64,6 +64,12 @@ type operationJSON struct {
 	// ApprovalWhen are the inputs, by their place and name, and the values of all of which an approval is needed.
 	ApprovalWhen map[string][]string `json:"approval_when,omitempty"`
 
+	// Parameters are the names that a declared query may have.
+	Parameters []parameterJSON `json:"parameters,omitempty"`
+
+	Body        string `json:"body,omitempty"` // its kind; "": JSON
+	ContentType string `json:"content_type,omitempty"`
+
 	// EscapedSlash has the variables of the path whose value may have one.
 	EscapedSlash []string `json:"escaped_slash,omitempty"`
 
@@ -73,6 +79,13 @@ type operationJSON struct {
 
 	// Values are what inputs are limited to, by their names.
 	Values map[string][]string `json:"values,omitempty"`
+}
+
+// parameterJSON is a name that a query may have.
+type parameterJSON struct {
+	Name   string `json:"name"`
+	Style  string `json:"style,omitempty"`  // of a value that is not one parameter each
+	Schema any    `json:"schema,omitempty"` // of the keys behind the name, for deepObject
 }
 
 // mcpJSON is what an operation allows of a server of MCP, beside what begins, ends and lists.
@@ -118,6 +131,7 @@ func DescribeOperation(op *spec.Operation) operationJSON {
 		Tool: op.Tool, Operation: op.Name, Summary: op.Summary, Method: AnyMethod(op.Method), Path: op.Path.String(),
 		Hosts: HostNames(op.Hosts), Idempotent: op.Idempotent, Approval: op.Approval, Query: "any", Upgrade: op.Upgrade,
 		Ranges: op.Ranges, Packed: op.Packed, Issues: op.MayIssueCredentials(), EscapedSlash: op.Path.Slashed(),
+		Body: op.Body, ContentType: op.ContentType,
 	}
 	if op.QueryDeclaredOnly {
 		j.Query = "declared"
@@ -126,6 +140,13 @@ func DescribeOperation(op *spec.Operation) operationJSON {
 		j.Headers = append(j.Headers, p.String())
 	}
 	for _, in := range op.Inputs {
+		if in.In == spec.InQuery && op.QueryDeclaredOnly {
+			p := parameterJSON{Name: in.Name, Style: in.Style.String()}
+			if in.Schema != nil && p.Style == "deepObject" {
+				p.Schema = in.Schema
+			}
+			j.Parameters = append(j.Parameters, p)
+		}
 		if len(in.Values) > 0 && j.Values == nil {
 			j.Values = map[string][]string{}
 		}

@@ -117,6 +117,9 @@ func SummariseConnector(out io.Writer, c, old *spec.Connector, by Publisher, wid
 	if len(o.asking) > 0 {
 		line("asks you", fmt.Sprintf("%d: %s", len(o.asking), some(o.asking, room)))
 	}
+	if len(o.sometimes) > 0 {
+		line("asks", fmt.Sprintf("sometimes, as its conditions tell, %d: %s", len(o.sometimes), some(o.sometimes, room)))
+	}
 	line("groups", groupsText(c, 2*room))
 	if old != nil {
 		PrintChanges(out, old, c, room)
@@ -160,6 +163,7 @@ type sorted struct {
 	methods     []string // of those
 	deleting    []string
 	asking      []string // whose requests all wait for an approval
+	sometimes   []string // of whose requests some do
 }
 
 func sortOperations(c *spec.Connector) (s sorted) {
@@ -183,8 +187,11 @@ func sortOperations(c *spec.Connector) (s sorted) {
 				s.writing = append(s.writing, op.Name)
 				s.methods = add(s.methods, strings.Replace(AnyMethod(op.Method), "*", "any method", 1))
 			}
-			if op.Approval == spec.ApprovalRequired {
+			switch op.Approval {
+			case spec.ApprovalRequired:
 				s.asking = append(s.asking, op.Name)
+			case spec.ApprovalWhen:
+				s.sometimes = append(s.sometimes, op.Name)
 			}
 		}
 	}

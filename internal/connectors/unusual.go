@@ -23,7 +23,7 @@ func (o Oddity) Text(room int) string {
 // mayIssue is what operations do for which spec.Operation.MayIssueCredentials is true.
 const mayIssue = "credentials that these issue reach the agent, as no session can redact what it does not know"
 
-// Unusual returns what is unusual about a connector, what may do most harm first. There are at most fourteen.
+// Unusual returns what is unusual about a connector, what may do most harm first. There are at most fifteen.
 func Unusual(c *spec.Connector) []Oddity {
 	found := map[string][]string{}
 	add := func(what, name string, when bool) {
@@ -33,10 +33,13 @@ func Unusual(c *spec.Connector) []Oddity {
 	}
 	for _, t := range c.Tools {
 		for _, op := range t.Operations {
-			asks := op.Approval != spec.ApprovalNone
+			asks := op.Approval == spec.ApprovalRequired // a condition may hold for no request
+			gives := op.Injection != nil || op.Method != "GET" && op.Method != "HEAD"
+			reaches := op.Upgrade != "" || reach.Inside(op.Name, op.Path.String()) || gives && reach.Below(op.Path.String())
 			add(mayIssue, op.Name, op.MayIssueCredentials())
 			add(oddDeletes, op.Name, op.Method == "DELETE" && !asks)
-			add(oddReaches, op.Name, (op.Upgrade != "" || reach.Inside(op.Name, op.Path.String())) && !asks)
+			add(oddReaches, op.Name, reaches && !asks)
+			add(oddOpen, op.Name, gives && beginsOpen(op.Path.String()))
 			add(oddMethods, op.Name, op.Method == "" || op.Method == "*")
 			add(oddUpgrades, op.Name, op.Upgrade != "")
 			add(oddPacked, op.Name, op.Packed)
@@ -72,6 +75,7 @@ const (
 	oddReaches   = "exec, attach, proxy or forwarding without asking you"
 	oddMethods   = "any method"
 	oddPaths     = "any path of hosts"
+	oddOpen      = "paths that begin with anything"
 	oddPatterns  = "the credential for any host of a pattern"
 	oddHosts     = "the credential for several hosts"
 	oddWildcards = "any host of a pattern"
@@ -84,8 +88,22 @@ const (
 )
 
 // oddities are in the order in which they are shown.
-var oddities = []string{mayIssue, oddPatterns, oddDeletes, oddReaches, oddMethods, oddPaths, oddCleartext,
-	oddPorts, oddHosts, oddWildcards, oddUpgrades, oddPacked, oddRanges, oddFields}
+var oddities = []string{mayIssue, oddPatterns, oddDeletes, oddReaches, oddMethods, oddPaths, oddOpen,
+	oddCleartext, oddPorts, oddHosts, oddWildcards, oddUpgrades, oddPacked, oddRanges, oddFields}
+
+// beginsOpen reports whether the first segment of a path is a variable, and nothing behind it bounds the path: it has
+// no word, or any number of segments at its end.
+func beginsOpen(path string) bool {
+	if !strings.HasPrefix(path, "/{") || path == "/{$}" {
+		return false
+	}
+	for segment := range strings.SplitSeq(path[1:], "/") {
+		if !strings.HasPrefix(segment, "{") {
+			return strings.HasSuffix(path, "...}")
+		}
+	}
+	return true
+}
 
 // some returns names, as many as about room bytes take, and how many more there are.
 func some(names []string, room int) string {

@@ -58,6 +58,7 @@ func TestConditionsForAForm(t *testing.T) {
 		{"mode=live", "to=me&_method[]=DELETE", form, true},
 		{"mode=live", strings.Repeat("tags=1&", 199) + "to=me", form, false},
 		{"mode=live", strings.Repeat("tags=1&", 200) + "to=me", form, true},
+		{"mode=test", "to=me&" + strings.Repeat("tags=1&", 200), form, true},
 		{"mode=live", "to=me\r\n", form, true},
 		{"mode=live", `{"to":"me"}`, "application/json", true},
 		{"mode=live", "to=me", form + "; charset=utf-7", true},

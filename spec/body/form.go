@@ -55,6 +55,11 @@ func StyleOf(name string, explode *bool) (s Style, ok bool) {
 	return s, ok
 }
 
+// String returns a name of the style, "" for [Repeated].
+func (s Style) String() string {
+	return [...]string{"", "commas", styleSpaces, stylePipes, styleDeep}[s]
+}
+
 // delimiter returns what separates the values of a list; "" if each is a parameter.
 func (s Style) delimiter() string { return [...]string{"", ",", " ", "|", ""}[s] }
 

@@ -53,10 +53,24 @@ const (
 	HoldsNot
 )
 
-// String returns the condition in words, such as "path.branch is main or release/*".
+// String returns the condition in words, such as "path.branch is main or release/*". A value that could be read as
+// words of aileron's is in quotation marks.
 func (c Condition) String() string {
-	return c.In + "." + c.Name + " is " + strings.Join(c.Values, " or ")
+	var values []string
+	for _, v := range c.Values {
+		if slices.Contains(words, strings.ToLower(v)) || strings.Trim(v, bare) != "" {
+			v = strconv.Quote(v)
+		}
+		values = append(values, v)
+	}
+	return c.In + "." + c.Name + " is " + strings.Join(values, " or ")
 }
+
+// words are those that would have a meaning in the place of a value.
+var words = []string{"any", "anything", "none", "nothing", "never", "always", "not", "or", "and", "is", "other"}
+
+// bare are characters of values that need no quotation marks.
+const bare = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/:*@-"
 
 // Text returns the conditions of a list in words.
 func Text(list []Condition) string {

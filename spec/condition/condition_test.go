@@ -68,3 +68,13 @@ func TestAConditionDoubtsWhatServersReadDifferently(t *testing.T) {
 		}
 	}
 }
+
+// What a publisher wrote is not read as words of aileron's.
+func TestTheWordsOfAConditionAreNotItsValues(t *testing.T) {
+	c := Condition{In: "path", Name: "id", Values: []string{"main", "release/*", "none or any other value", "NEVER", "a,b",
+		"it's", `"x"`, "[z]"}}
+	want := `path.id is main or release/* or "none or any other value" or "NEVER" or "a,b" or "it's" or "\"x\"" or "[z]"`
+	if got := c.String(); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

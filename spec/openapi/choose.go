@@ -126,7 +126,7 @@ func (r *reader) setApproval(op *scaffold.Operation) {
 		isAsked = false
 	}
 	op.Approval = ""
-	if isAsked || reach.Inside(op.Name, op.Path) {
+	if isAsked || reach.Inside(op.Name, op.Path) || reach.Below(op.Path) {
 		op.Approval = spec.ApprovalRequired
 	}
 }

@@ -1,4 +1,4 @@
-// Package reach knows operations by which a service leads to what it hosts: see [Inside].
+// Package reach knows operations by which a service leads to what it hosts: see [Inside] and [Below].
 package reach
 
 import "strings"
@@ -33,9 +33,36 @@ func Inside(name, path string) bool {
 	return strings.Contains(lower, "portforward") || strings.Contains(lower, "port-forward")
 }
 
-func isReaching(word string) bool {
-	for _, w := range reaching {
-		if strings.EqualFold(word, w) {
+// Below reports whether a path ends in a variable for any number of segments that may be those of [Inside]: it stands
+// behind one word at most, not counting api and versions, or behind one that stands for what a service hosts.
+func Below(path string) bool {
+	words, hosts := 0, false
+	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	for i, segment := range segments {
+		isVersion := len(segment) > 1 && segment[0] == 'v' && segment[1] >= '0' && segment[1] <= '9'
+		switch {
+		case i == len(segments)-1:
+			return strings.HasSuffix(segment, "...}") && (hosts || words <= 1)
+		case isOneOf(hosting, segment):
+			hosts = true
+		case strings.HasPrefix(segment, "{"), isVersion, segment == "api", segment == "apis":
+		default:
+			words++
+		}
+	}
+	return false
+}
+
+// hosting are words in paths for what a service runs.
+var hosting = []string{"pods", "containers", "services", "nodes", "namespaces", "clusters", "instances", "machines",
+	"sandboxes", "deployments", "jobs", "apps"}
+
+func isReaching(word string) bool { return isOneOf(reaching, word) }
+
+// isOneOf reports whether a word is one of the words, in any case.
+func isOneOf(words []string, word string) bool {
+	for _, w := range words {
+		if strings.EqualFold(w, word) {
 			return true
 		}
 	}

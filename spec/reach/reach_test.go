@@ -19,3 +19,17 @@ func TestWhatReachesInside(t *testing.T) {
 		}
 	}
 }
+
+func TestAPathOfAnyEndMayReachInside(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/{all...}": true, "/{a}/{all...}": true, "/api/v1/{all...}": true, "/apis/{group}/{all...}": true,
+		"/clusters/{id}/{all...}": true, "/v1/k8s/{all...}": true, "/api/v1/namespaces/{n}/pods/{all...}": true,
+		"/x/y/z/Containers/{id}/{all...}":   true,
+		"/repos/{o}/{r}/contents/{path...}": false, "/{g}/{p}/-/raw/{ref}/{path...}": false, "/pods/{id}": false,
+		"/": false, "": false, "/{a}": false,
+	} {
+		if got := Below(path); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+}
