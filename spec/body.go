@@ -65,6 +65,8 @@ func (op *Operation) checkContentType(n node, kind string) {
 		n.diags.add(at, "that of a body that is a %s is fixed", kind)
 	case !body.IsMediaType(op.ContentType):
 		n.diags.add(at, "%q is not a media type, such as text/markdown", op.ContentType)
+	case body.IsForm(op.ContentType):
+		n.diags.add(at, `%q is a form, which needs "body": "form" or "multipart"`, op.ContentType)
 	case kind == body.JSON && !body.IsJSON(op.ContentType):
 		n.diags.add(at, "%q is not a media type of JSON, such as application/merge-patch+json", op.ContentType)
 	}

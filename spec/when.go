@@ -80,6 +80,9 @@ func (op *Operation) conditional() map[string]string {
 		if in.In == InBody && op.Body != "" && op.Body != body.JSON && op.Body != body.Form {
 			continue // which no judge reads
 		}
+		if in.Style != body.Repeated {
+			continue // a part of the value may be what a server reads
+		}
 		all[in.In+"."+in.Name] = in.Type
 	}
 	return all

@@ -14,6 +14,8 @@ func conditional(t *testing.T, more string) (*Operation, error) {
 	"connector":{"fqn":"github://acme/x","version":"1.0.0"},
 	"tools":[{"name":"x","operations":[{"name":"o","method":"POST","path":"/b/{branch}/{at...}","hosts":["a.example"],
 	"inputs":[{"name":"n","type":"integer","in":"query"},{"name":"q","in":"query"},
+	{"name":"p","in":"query","style":"pipeDelimited"},{"name":"s","in":"query","style":"spaceDelimited"},
+	{"name":"c","in":"query","explode":false},{"name":"d","in":"query","style":"deepObject"},
 	{"name":"dry","type":"boolean","in":"body"},{"name":"tags","type":"array","in":"body"}], ` + more + `}]}]}`))
 	if err != nil {
 		return nil, err
@@ -45,6 +47,10 @@ func TestAConditionIsOfDeclaredInputs(t *testing.T) {
 		`{"when":{"path.Branch":["a"]}}`:                  exist,
 		`{"when":{"branch":["a"]}}`:                       exist,
 		`{"when":{"body.q":["a"]}}`:                       exist,
+		`{"when":{"query.p":["a"]}}`:                      exist,
+		`{"when":{"query.s":["a"]}}`:                      exist,
+		`{"when":{"query.c":["a"]}}`:                      exist,
+		`{"when":{"query.d":["a"]}}`:                      exist,
 		`{"when":{"path.branch":[]}}`:                     `it has no entry`,
 		`{"when":{"path.branch":"main"}}`:                 `it is not a list`,
 		`{"when":{"path.branch":[1]}}`:                    `it is not a string`,

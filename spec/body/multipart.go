@@ -116,6 +116,12 @@ func IsJSON(s string) bool {
 	return err == nil && len(params) == 0 && kind == s && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
 }
 
+// IsForm reports whether a media type, which is one, is that of a form, or one that servers read as a form.
+func IsForm(s string) bool {
+	kind, _, err := mime.ParseMediaType(s)
+	return err == nil && (kind == ContentType(Form) || strings.HasPrefix(kind, "multipart/"))
+}
+
 // Part is a part of a multipart/form-data body.
 type Part struct {
 	Name string // of an input: letters, digits and ._:-[]

@@ -185,9 +185,9 @@ func (s *Schema) index() {
 	if len(s.Properties) < manyProperties {
 		return
 	}
-	s.byName = make(map[string]*Schema, len(s.Properties))
-	for _, p := range s.Properties {
-		s.byName[p.Name] = p.Schema
+	s.byName = make(map[string]int, len(s.Properties))
+	for i, p := range s.Properties {
+		s.byName[p.Name] = i
 	}
 }
 

@@ -44,7 +44,7 @@ type Schema struct {
 	Closed     bool       // no other property is allowed
 	Items      *Schema    // of a list; nil: anything
 
-	byName map[string]*Schema // of many Properties
+	byName map[string]int // index in many Properties
 }
 
 // Property is a property of an object.
@@ -59,7 +59,10 @@ const manyProperties = 8
 // property returns the schema of a property, nil if it is not declared.
 func (s *Schema) property(name string) *Schema {
 	if s.byName != nil {
-		return s.byName[name]
+		if i, known := s.byName[name]; known {
+			return s.Properties[i].Schema
+		}
+		return nil
 	}
 	for i := range s.Properties {
 		if s.Properties[i].Name == name {
@@ -128,16 +131,8 @@ func (s *Schema) checkObject(o map[string]any) *strictjson.Mistake {
 			return (&strictjson.Mistake{Text: "it is missing"}).In(name)
 		}
 	}
-	for i := range s.Properties {
-		p := &s.Properties[i]
-		if v, has := o[p.Name]; has {
-			if m := p.Schema.Check(v); m != nil {
-				return m.In(p.Name)
-			}
-		}
-	}
-	if !s.Closed {
-		return nil
+	if m := s.checkProperties(o); m != nil || !s.Closed {
+		return m
 	}
 	var unknown []string
 	for name := range o {
@@ -149,6 +144,44 @@ func (s *Schema) checkObject(o map[string]any) *strictjson.Mistake {
 		return nil
 	}
 	return (&strictjson.Mistake{Text: "there is no such property"}).In(slices.Min(unknown))
+}
+
+// checkProperties checks the values of declared properties. Of one with fewer names than are declared, its own are
+// looked up: many small objects take no longer than they are.
+func (s *Schema) checkProperties(o map[string]any) *strictjson.Mistake {
+	if s.byName == nil || len(o) >= len(s.Properties) {
+		for i := range s.Properties {
+			if m := s.Properties[i].check(o); m != nil {
+				return m
+			}
+		}
+		return nil
+	}
+	var own []int // index of each property that it has
+	for name := range o {
+		if i, known := s.byName[name]; known {
+			own = append(own, i)
+		}
+	}
+	slices.Sort(own)
+	for _, i := range own {
+		if m := s.Properties[i].check(o); m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// check checks the value that an object has for the property, if it has one.
+func (p *Property) check(o map[string]any) *strictjson.Mistake {
+	v, has := o[p.Name]
+	if !has {
+		return nil
+	}
+	if m := p.Schema.Check(v); m != nil {
+		return m.In(p.Name)
+	}
+	return nil
 }
 
 // IsOfType reports whether a value of JSON is of a type; "" is any.

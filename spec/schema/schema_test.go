@@ -155,3 +155,39 @@ func BenchmarkCheck(b *testing.B) {
 		}
 	}
 }
+
+// The first mistake is that of the schema's order, whether an object has few of many properties or all of them.
+func TestMistakesHaveTheOrderOfTheSchema(t *testing.T) {
+	var declared, all []string
+	for i := range 300 {
+		declared = append(declared, fmt.Sprintf(`"p%d":{"type":"string"}`, i))
+		all = append(all, fmt.Sprintf(`"p%d":%d`, i, i))
+	}
+	s, mistake := read(t, `{"type":"object","properties":{`+strings.Join(declared, ",")+`}}`)
+	if mistake != "" {
+		t.Fatal(mistake)
+	}
+	for text, want := range map[string]string{
+		`{"p299":1,"p10":1,"p7":"x","p9":1,"q":1}`: ".p9", `{"p299":1}`: ".p299", `{"p1":"x","q":1}`: "", `{}`: "",
+		`{` + strings.Join(all, ",") + `}`: ".p0",
+	} {
+		if m := s.Check(value(t, text)); m == nil && want != "" || m != nil && m.Place != want {
+			t.Errorf("%.60s: %+v, want one at %q", text, m, want)
+		}
+	}
+}
+
+// A list of small objects is checked in their size, and not in that of the schema.
+func BenchmarkManyPropertiesOfSmallObjects(b *testing.B) {
+	var declared []string
+	for i := range 512 {
+		declared = append(declared, fmt.Sprintf(`"p%d":{"type":"string"}`, i))
+	}
+	s, _ := read(b, `{"type":"array","items":{"type":"object","properties":{`+strings.Join(declared, ",")+`}}}`)
+	v := value(b, `[`+strings.Repeat(`{"a":1},`, 99_999)+`{}]`)
+	for b.Loop() {
+		if m := s.Check(v); m != nil {
+			b.Fatalf("%+v", m)
+		}
+	}
+}
