@@ -44,6 +44,7 @@ type Exchange struct {
 	meter      *meter.Reader     // of what the request uses up; nil: none
 	charge     *meter.Charge     // against the session's budget; nil: none
 	over       *meter.Over       // the limit for which a person is asked; nil: none
+	beyond     []*meter.Over     // limits that a person lets the request exceed
 	answered   int               // the status of the upstream's response, once its body may be read; 0: none
 	unheard    bool              // it was sent, and no head of a response came
 	grpc       bool              // the request is one of gRPC

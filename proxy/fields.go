@@ -143,11 +143,30 @@ func (x *Exchange) chargedFor() (names []string, binding string) {
 	return op.MeterNames, binding
 }
 
-// admitToBudget denies a request that a budget forbids, unless a person is asked about it.
-func (x *Exchange) admitToBudget(beyond ...*meter.Over) *Denial {
+// checkBudget denies a request for which a budget is used up, unless a person is asked about it. What waits for a
+// person is not counted as under way, so it takes nothing from others.
+func (x *Exchange) checkBudget() *Denial {
+	names, binding := x.chargedFor()
+	err := x.p.cfg.Ledger.Check(names, binding, x.beyond...)
+	if over := (*meter.Over)(nil); x.p.cfg.AskAtLimit && x.p.cfg.Approvals != nil && errors.As(err, &over) {
+		x.over = over
+		return nil
+	}
+	return x.denyByBudget(err)
+}
+
+// admitToBudget counts a request as under way, and denies it if a budget forbids it: also one that was used up while
+// the request waited for a person, who is asked about the next one.
+func (x *Exchange) admitToBudget() (d *Denial) {
 	names, binding := x.chargedFor()
 	var err error
-	if x.charge, err = x.p.cfg.Ledger.Admit(names, binding, beyond...); err == nil {
+	x.charge, err = x.p.cfg.Ledger.Admit(names, binding, x.beyond...)
+	return x.denyByBudget(err)
+}
+
+// denyByBudget returns the denial for an error of the ledger, or nil for none.
+func (x *Exchange) denyByBudget(err error) *Denial {
+	if err == nil {
 		return nil
 	}
 	var over *meter.Over
@@ -158,15 +177,14 @@ func (x *Exchange) admitToBudget(beyond ...*meter.Over) *Denial {
 			"the messages of the session."}
 		return d
 	}
-	if !over.UnderWay && x.p.cfg.AskAtLimit && x.p.cfg.Approvals != nil {
-		x.over = over
-		return nil
-	}
 	d := ReasonBudget.Deny("%v", over)
 	d.Budget = over
 	switch {
 	case over.UnderWay:
 		d.advice = &advice{true, "Nothing was sent. Wait for requests that are under way, then try again."}
+	case x.p.cfg.AskAtLimit && x.p.cfg.Approvals != nil:
+		d.advice = &advice{true, "Nothing was sent: the budget was used up while the request waited. Try again; the user is " +
+			"asked about the budget then."}
 	case over.Budget != meter.OfSession:
 		d.advice = &advice{false, "Nothing was sent. Do not retry: tell the user that the budget is used up until " +
 			"midnight. They see what was used with: aileron audit list --event budget.reached, and set the limits of a day in " +
@@ -181,7 +199,6 @@ const budgetTool = "budget"
 // awaitBudget holds a request until a person lets it exceed the limits that forbid it. A decision for the session
 // raises a limit by its own size, and the next question comes there.
 func (x *Exchange) awaitBudget(ctx context.Context, hold *budget.Hold, until time.Time) *Denial {
-	var beyond []*meter.Over
 	for x.over != nil {
 		r, d := x.approvalRequest()
 		if d != nil {
@@ -208,10 +225,10 @@ func (x *Exchange) awaitBudget(ctx context.Context, hold *budget.Hold, until tim
 		if rule := x.p.cfg.Approvals.Ruled(r.Subject); rule != nil && rule.Wait(ctx, until) == approval.Approved {
 			x.p.cfg.Ledger.Lift(x.over, binding)
 		} else {
-			beyond = append(beyond, x.over)
+			x.beyond = append(x.beyond, x.over)
 		}
 		x.over = nil
-		if d := x.admitToBudget(beyond...); d != nil {
+		if d := x.checkBudget(); d != nil {
 			return d
 		}
 	}

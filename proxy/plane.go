@@ -230,10 +230,13 @@ func (p *Plane) Do(x *Exchange) (*http.Response, *Denial) {
 	if d := x.judgeBody(); d != nil {
 		return nil, x.Reject(d)
 	}
-	if d := x.admitToBudget(); d != nil {
+	if d := x.checkBudget(); d != nil {
 		return nil, x.Reject(d)
 	}
 	if d := x.awaitApproval(); d != nil {
+		return nil, x.Reject(d)
+	}
+	if d := x.admitToBudget(); d != nil {
 		return nil, x.Reject(d)
 	}
 	if d := x.bindCredential(); d != nil {

@@ -95,10 +95,24 @@ func (b *Book) Day() (day string, left time.Duration) {
 	defer b.mu.Unlock()
 	if now.Before(b.begins) || !now.Before(b.ends) {
 		y, m, d := now.Date()
-		b.begins, b.ends = time.Date(y, m, d, 0, 0, 0, 0, now.Location()), time.Date(y, m, d+1, 0, 0, 0, 0, now.Location())
+		b.begins, b.ends = beginOf(y, m, d, now.Location()), beginOf(y, m, d+1, now.Location())
 		b.today = now.Format(dayFormat)
 	}
 	return b.today, b.ends.Sub(now)
+}
+
+// beginOf returns when a day begins: at midnight, or where a change of the clock skips that, with the change.
+func beginOf(y int, m time.Month, d int, at *time.Location) time.Time {
+	begin := time.Date(y, m, d, 0, 0, 0, 0, at)
+	zoneBegins, zoneEnds := begin.ZoneBounds()
+	y2, m2, d2 := begin.Date()
+	switch wall := time.Date(y2, m2, d2, 0, 0, 0, 0, time.UTC); {
+	case wall.Before(time.Date(y, m, d, 0, 0, 0, 0, time.UTC)): // still of the day before
+		return zoneEnds
+	case begin.Hour() > 0:
+		return zoneBegins
+	}
+	return begin
 }
 
 // Change implements [meter.Book].

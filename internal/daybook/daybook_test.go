@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -93,8 +94,10 @@ func TestWhatAKilledSessionHadUnderWayIsCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	charge := must.Get(other.Admit([]string{"tokens"}, ""))(t)
 	refused(t, other, "", meter.Over{Budget: meter.OfDay, Name: "tokens", Used: 1, Limit: 160, Wait: time.Second,
 		UnderWay: true})
+	charge.Settle(nil)
 	h.dead["KILLED"] = true
 	next := h.ledger("NEXT", limits) // looks for those that were killed
 	use(t, next, "", 142)
@@ -200,7 +203,9 @@ func TestATornFile(t *testing.T) {
 	}
 	raw[newest+82]++
 	must.Do(t, os.WriteFile(path, raw, 0o600))
-	refused(t, h.ledger("B", limits), "", meter.Over{Budget: meter.OfDay, Name: "tokens", Used: 60, Limit: 100,
+	b := h.ledger("B", limits)
+	must.Get(b.Admit([]string{"tokens"}, ""))(t)
+	refused(t, b, "", meter.Over{Budget: meter.OfDay, Name: "tokens", Used: 60, Limit: 100,
 		Wait: time.Second, UnderWay: true}) // as it was while the second request of A was under way
 	raw[82], raw[512<<10+82] = 'x', 'x'
 	must.Do(t, os.WriteFile(path, raw, 0o600))
@@ -212,6 +217,133 @@ func TestATornFile(t *testing.T) {
 	if _, err := l.Admit([]string{"tokens"}, ""); !errors.As(err, new(*format.Error)) {
 		t.Errorf("Admit with a newer file: %v", err)
 	}
+}
+
+// Requests of one session that never end do not keep another from what they have not used.
+func TestOneSessionDoesNotBlockAnother(t *testing.T) {
+	h := newHome(t)
+	limits := meter.Limits{"tokens": 160}
+	idle, other := h.ledger("IDLE", limits), h.ledger("OTHER", limits)
+	for range 16 {
+		must.Get(idle.Admit([]string{"tokens"}, ""))(t)
+	}
+	refused(t, idle, "", meter.Over{Budget: meter.OfDay, Name: "tokens", Limit: 160, Wait: time.Second, UnderWay: true})
+	for range 3 {
+		use(t, other, "", 50)
+	}
+	use(t, other, "", 10)
+	refused(t, other, "", meter.Over{Budget: meter.OfDay, Name: "tokens", Used: 160, Limit: 160, Wait: time.Hour})
+	if err := other.Check([]string{"tokens"}, ""); !errors.As(err, new(*meter.Over)) {
+		t.Errorf("Check of what is used up: %v", err)
+	}
+	if err := idle.Check([]string{"tokens"}, "", &meter.Over{Budget: meter.OfDay, Name: "tokens"}); err != nil {
+		t.Errorf("Check of what may exceed the limit: %v", err)
+	}
+}
+
+// Sessions whose limits differ tell each use of a limit once.
+func TestSessionsWithOtherLimitsTellOnce(t *testing.T) {
+	h := newHome(t)
+	var told []int64
+	notice := func(n meter.Notice) { told = append(told, n.Used) }
+	small := h.limited("A", meter.Options{Day: meter.Limits{"tokens": 100}, Notice: notice})
+	large := h.limited("B", meter.Options{Day: meter.Limits{"tokens": 1000}, Notice: notice})
+	use(t, small, "", 85)
+	for range 50 {
+		use(t, large, "", 0)
+		use(t, small, "", 0)
+	}
+	use(t, large, "", 715)
+	if want := []int64{85, 800}; !slices.Equal(told, want) {
+		t.Errorf("told at %v, want %v", told, want)
+	}
+}
+
+// Where only a day has a limit, a request is expected to use as much as the largest of the day.
+func TestTheLargestOfADayIsExpected(t *testing.T) {
+	h := newHome(t)
+	use(t, h.ledger("A", meter.Limits{"tokens": 1000}), "", 300)
+	charge := must.Get(h.ledger("B", meter.Limits{"tokens": 1000}).Admit([]string{"tokens"}, ""))(t)
+	if n := charge.Expected("tokens"); n != 300 {
+		t.Errorf("Expected: %d, want 300", n)
+	}
+}
+
+// In Havana the clock goes from 23:59 to 1:00.
+func TestAMidnightThatIsSkipped(t *testing.T) {
+	havana, err := time.LoadLocation("America/Havana")
+	if err != nil {
+		t.Skipf("the time zones are missing: %v", err)
+	}
+	now := time.Date(2026, 3, 7, 23, 30, 0, 0, havana)
+	book := must.Get(daybook.Open(daybook.Options{Dir: t.TempDir(), Session: "A", Now: func() time.Time { return now },
+		Alive: func(string) bool { return true }}))(t)
+	defer book.Close()
+	if day, left := book.Day(); day != "2026-03-07" || left != 30*time.Minute {
+		t.Errorf("Day: %s, %v, want 30 minutes of the 7th", day, left)
+	}
+	now = now.Add(40 * time.Minute)
+	if day, left := book.Day(); day != "2026-03-08" || left != 22*time.Hour+50*time.Minute {
+		t.Errorf("Day: %s, %v, want 22h50m of the 8th", day, left)
+	}
+}
+
+// What cannot be written is written with the next change, and at the end.
+func TestASettlementIsNotLost(t *testing.T) {
+	h := newHome(t)
+	limits := meter.Limits{"tokens": 100}
+	var warned []error
+	book := must.Get(daybook.Open(daybook.Options{Dir: h.dir, Session: "A", Now: func() time.Time { return h.now },
+		Alive: func(string) bool { return true }}))(t)
+	broken := &breaking{Book: book}
+	l := meter.New(meter.Options{Day: limits, Book: broken, Warn: func(err error) { warned = append(warned, err) }})
+	first := must.Get(l.Admit([]string{"tokens"}, ""))(t)
+	broken.err = errors.New("no space left on device")
+	first.Settle(map[string]int64{"tokens": 40})
+	if len(warned) != 1 || !strings.Contains(warned[0].Error(), "no space left") {
+		t.Errorf("warned: %v", warned)
+	}
+	broken.err = nil
+	second := must.Get(l.Admit([]string{"tokens"}, ""))(t)
+	broken.err = errors.New("no space left on device")
+	second.Settle(map[string]int64{"tokens": 60})
+	broken.err = nil
+	l.Close()
+	l.Close()
+	book.Close()
+	refused(t, h.ledger("B", limits), "", meter.Over{Budget: meter.OfDay, Name: "tokens", Used: 100, Limit: 100,
+		Wait: time.Hour})
+	if raw := string(must.Get(os.ReadFile(filepath.Join(h.dir, "2026-03-09")))(t)); strings.Count(raw, "open ") > 1 {
+		t.Errorf("something is under way still: %q", strings.ReplaceAll(raw, "\x00", ""))
+	}
+}
+
+// breaking is a book that cannot be changed while it has an error.
+type breaking struct {
+	meter.Book
+	err error
+}
+
+func (b *breaking) Change(day string, f func(meter.Accounts) bool) error {
+	if b.err != nil {
+		return b.err
+	}
+	return b.Book.Change(day, f)
+}
+
+// The first change of a day that was cut off is none.
+func TestATornFirstWrite(t *testing.T) {
+	h := newHome(t)
+	limits := meter.Limits{"tokens": 100}
+	h.ledger("A", limits)
+	path := filepath.Join(h.dir, "2026-03-09")
+	must.Do(t, os.Truncate(path, 512<<10))
+	f := must.Get(os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0))(t)
+	must.Get(f.WriteString("aileron-budgets 1 1 40 ab"))(t)
+	must.Do(t, f.Close())
+	use(t, h.ledger("B", limits), "", 100)
+	refused(t, h.ledger("C", limits), "", meter.Over{Budget: meter.OfDay, Name: "tokens", Used: 100, Limit: 100,
+		Wait: time.Hour})
 }
 
 func BenchmarkRequest(b *testing.B) {

@@ -89,6 +89,9 @@ func (p *page) lock() error {
 
 func (p *page) unlock() { _ = unix.Flock(int(p.file.Fd()), unix.LOCK_UN) }
 
+// errDamaged is returned for what no session has written whole.
+var errDamaged = errors.New("is damaged")
+
 // image is one of the two of a file.
 type image struct {
 	number uint64
@@ -115,7 +118,10 @@ func (p *page) read() error {
 			newest = image
 		}
 	}
-	if err := errors.Join(faults...); errors.As(err, new(*format.Error)) || newest.number == 0 && err != nil {
+	// The first image of a day is the second of the file: if it was cut off, nothing was written before.
+	first := heads[0] == [headSize]byte{} && errors.Is(faults[1], errDamaged)
+	err := errors.Join(faults...)
+	if errors.As(err, new(*format.Error)) || newest.number == 0 && err != nil && !first {
 		return err
 	}
 	if err := p.parse(newest); err != nil {
@@ -132,7 +138,7 @@ func (p *page) readImage(first [headSize]byte, at int64) (i image, err error) {
 		return i, nil
 	}
 	head := strings.Fields(string(first[:]))
-	damaged := fmt.Errorf("%s is damaged", p.file.Name())
+	damaged := fmt.Errorf("%s %w", p.file.Name(), errDamaged)
 	if len(head) != 5 || head[0] != magic {
 		return i, damaged
 	}
@@ -164,9 +170,7 @@ func (p *page) parse(i image) error {
 		switch {
 		case f[0] == "use" && len(f) == 6:
 			a := accounts.Of(meter.Key{Binding: f[5], Meter: f[4]})
-			var told int64
-			ok = number(f[1], &a.Used) && number(f[2], &a.Largest) && number(f[3], &told)
-			a.Told = int(told)
+			ok = number(f[1], &a.Used) && number(f[2], &a.Largest) && number(f[3], &a.Told)
 		case f[0] == "open" && len(f) == 5:
 			key := meter.Key{Binding: f[4], Meter: f[3]}
 			var n int64
@@ -243,7 +247,7 @@ func (p *page) format(number uint64) []byte {
 	for _, key := range p.keys {
 		a := p.accounts[key]
 		raw = append(raw, "use "...)
-		for _, n := range []int64{a.Used, a.Largest, int64(a.Told)} {
+		for _, n := range []int64{a.Used, a.Largest, a.Told} {
 			raw = append(strconv.AppendInt(raw, n, 10), ' ')
 		}
 		raw = appendKey(raw, key)

@@ -68,15 +68,15 @@ func (l Locker) LockNew(path string) (*os.File, error) {
 	}
 }
 
-// Held reports whether a process holds the lock of the file at path.
+// Held reports whether a process holds the lock of the file at path, or may hold it: nothing is known if the file cannot
+// be opened although it may be there, as in a process without descriptors.
 func Held(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
-		return false
+		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR)
 	}
 	defer f.Close()
-	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
-	return errors.Is(err, unix.EWOULDBLOCK)
+	return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil
 }
 
 func (l Locker) flock(f *os.File, how int) error {

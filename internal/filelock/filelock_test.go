@@ -86,6 +86,20 @@ func TestAnInterruptedLockIsTakenAgain(t *testing.T) {
 	_ = lock.Close()
 }
 
+// A process that cannot look takes no other for dead.
+func TestALockThatCannotBeLookedAtMayBeHeld(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	if filelock.Held(path) || filelock.Held(filepath.Join("/dev/null", "lock")) {
+		t.Error("a file that is missing is held")
+	}
+	if err := os.Symlink(path, path); err != nil {
+		t.Fatal(err)
+	}
+	if !filelock.Held(path) {
+		t.Error("a file that cannot be opened is not held")
+	}
+}
+
 func TestLockReturnsTheErrorOfTheFileSystem(t *testing.T) {
 	l := filelock.Locker{Flock: func(int, int) error { return unix.ENOLCK }}
 	path := filepath.Join(t.TempDir(), "lock")

@@ -281,6 +281,7 @@ func (s *Session) release() (err error) {
 	s.closeCapture()
 	s.closeNotes()
 	if s.daybook != nil {
+		s.ledger.Close()
 		s.daybook.Close()
 	}
 	if s.vault != nil {

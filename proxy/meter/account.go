@@ -19,7 +19,7 @@ type Account struct {
 	Used    int64 // by requests that have ended
 	Largest int64 // that one request used
 	Open    int64 // requests under way that may use it
-	Told    int   // the percentage of which the owner was told: 0, 80 or 100
+	Told    int64 // the largest use of which the owner was told: 80 or 100 percent of a limit; 0: of none
 }
 
 // Accounts are those of one session, or of one day. A missing one has counted nothing.
@@ -74,10 +74,19 @@ func (o *Over) Error() string {
 	return fmt.Sprintf("the budget of %s is used up: %d of %d %s", whose, o.Used, o.Limit, o.Name)
 }
 
+// usedUp returns why a limit forbids requests whatever is under way, or nil.
+func (a *Account) usedUp(name string, limit int64) *Over {
+	if a.Used < limit {
+		return nil
+	}
+	return &Over{Name: name, Used: a.Used, Limit: limit}
+}
+
 // over returns why a limit forbids one more request, or nil. While others are under way, no more are admitted than the
-// rest would last for if each used what is expected of it.
-func (a *Account) over(name string, limit int64) *Over {
-	under := a.Open > 0 && Sum(a.Used, a.Open*a.expected(name, limit)) >= limit
+// rest would last for if each used what is expected of it. A session that has none of its own under way gets one all
+// the same, so that another, whose requests never end, cannot keep it from the rest.
+func (a *Account) over(name string, limit, own int64) *Over {
+	under := own > 0 && Sum(a.Used, a.Open*a.expected(name, limit)) >= limit
 	if name == Requests {
 		under = a.Used+a.Open >= limit
 	}
@@ -91,36 +100,40 @@ func (a *Account) over(name string, limit int64) *Over {
 	return o
 }
 
-// maxExpected is as much as a model's longest response has: of a large limit, a sixteenth is more than a request uses.
-const maxExpected = 1 << 17
+// What one request uses at most: of a large limit, a sixteenth is more than that.
+const (
+	maxOutput  = 1 << 17   // of a model's longest response
+	maxOfMeter = 2_000_000 // of any other meter: the largest context of a model is half of that
+)
 
 // expected returns what a request under way is taken to use: as much as the largest so far, and at least a sixteenth of
-// the limit, or what the longest response has. The largest alone is no bound: a first request may be tiny, so that many
+// the limit, or what one request uses at most. The largest alone is no bound: a first request may be tiny, so that many
 // large ones come with it.
 func (a *Account) expected(name string, limit int64) int64 {
 	least := limit / 16
-	if name != Bytes {
-		least = min(least, maxExpected)
+	switch name {
+	case Bytes:
+	case OutputTokens:
+		least = min(least, maxOutput)
+	default:
+		least = min(least, maxOfMeter)
 	}
 	return max(a.Largest, least, 1)
 }
 
 // settle adds what a request used, which is under way no more, and returns the limit if it is at 80 or at 100 percent
-// now, and has no notice of that so far.
+// now, and there was no notice of as much so far, of this limit or of a larger one that another session has.
 func (a *Account) settle(name string, used, limit int64) *Notice {
 	a.Open--
 	a.Used, a.Largest = Sum(a.Used, used), max(a.Largest, used)
-	percent := 0
-	switch {
-	case a.Used >= limit:
-		percent = 100
-	case a.Used >= limit-limit/5:
-		percent = 80
+	reached, percent := limit, 100
+	if a.Used < limit {
+		reached, percent = limit-limit/5, 80
 	}
-	told := a.Told
-	if a.Told = percent; percent <= told { // less, if the limit was raised meanwhile
+	if a.Used < reached || reached <= a.Told {
 		return nil
 	}
+	a.Told = reached
 	return &Notice{Name: name, Used: a.Used, Limit: limit, Percent: percent}
 }
 

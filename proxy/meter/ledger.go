@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 )
 
 // The names that every request has something of.
@@ -13,6 +12,9 @@ const (
 	Requests = "requests" // that were sent
 	Bytes    = "bytes"    // of the bodies of requests and responses
 )
+
+// OutputTokens is the meter of connectors of which it is known how much one response has at most.
+const OutputTokens = "output_tokens"
 
 // Options are what a [Ledger] is made of.
 type Options struct {
@@ -22,7 +24,7 @@ type Options struct {
 	Book     Book              // keeps what is used in a day; it is required if Day or Bindings has a limit
 
 	Notice func(Notice) // called once for each limit and percentage, with no lock held; nil: none is called
-	Warn   func(error)  // called when what a request has used could not be kept; nil: none is called
+	Warn   func(error)  // called when what a request has used could not be written; nil: none is called
 }
 
 // Ledger counts what a session uses, and has its limits. It is safe for concurrent use. A nil Ledger has no limits.
@@ -32,6 +34,8 @@ type Ledger struct {
 	mu      sync.Mutex
 	session Accounts
 	lifted  map[lifted]int64 // by how much
+	open    map[ofDay]int64  // its own requests under way, of the accounts of days
+	late    []late           // settlements that could not be written; no more than there were requests under way at once
 }
 
 // lifted is a limit that was raised for the session.
@@ -42,7 +46,7 @@ type lifted struct {
 
 // New returns a ledger of a session that has used nothing.
 func New(opts Options) *Ledger {
-	return &Ledger{opts: opts, session: Accounts{}, lifted: map[lifted]int64{}}
+	return &Ledger{opts: opts, session: Accounts{}, lifted: map[lifted]int64{}, open: map[ofDay]int64{}}
 }
 
 // Charge is a request that was admitted. A nil Charge is of no ledger.
@@ -58,7 +62,8 @@ type limit struct {
 	key    Key
 	most   int64
 	budget string
-	beyond bool // the request may exceed it
+	beyond bool  // the request may exceed it
+	expect int64 // what a request was taken to use when this one was admitted
 }
 
 // Lift raises a limit that forbade a request for this session, by its size in [Options], unless it was raised since.
@@ -86,26 +91,12 @@ func (l *Ledger) Lift(over *Over, binding string) {
 // unless a limit forbids it that is not one of beyond. Settle must be called on what it returns. The error is an
 // [*Over], or that of the book.
 func (l *Ledger) Admit(names []string, binding string, beyond ...*Over) (*Charge, error) {
-	if l == nil {
-		return nil, nil //nolint:nilnil // nothing is counted
-	}
-	session, shared := limitsOf(nil, l.opts.Limits, names, OfSession, ""), limitsOf(nil, l.opts.Day, names, OfDay, "")
-	if binding != "" {
-		shared = limitsOf(shared, l.opts.Bindings[binding], names, OfBinding, binding)
-	}
-	if len(session)+len(shared) == 0 {
+	c := l.charge(names, binding, beyond)
+	if c == nil {
 		return nil, nil //nolint:nilnil // no limit is for it
 	}
-	c := &Charge{l: l, session: session, shared: shared}
 	l.mu.Lock()
-	for _, limits := range [][]limit{session, shared} {
-		for i := range limits {
-			m := &limits[i]
-			m.most = Sum(m.most, l.lifted[lifted{m.budget, m.key}])
-			m.beyond = slices.ContainsFunc(beyond, func(o *Over) bool { return o.Budget == m.budget && o.Name == m.key.Meter })
-		}
-	}
-	over := open(l.session, c.session)
+	over := open(l.session, c.session, func(k Key) int64 { return l.session.Of(k).Open })
 	l.mu.Unlock()
 	if over != nil {
 		return nil, over
@@ -121,6 +112,48 @@ func (l *Ledger) Admit(names []string, binding string, beyond ...*Over) (*Charge
 	return c, nil
 }
 
+// Check returns the error of Admit for a request that a limit forbids whatever is under way, and counts nothing. It is
+// for what a request waits for before it is admitted: what waits takes nothing from others.
+func (l *Ledger) Check(names []string, binding string, beyond ...*Over) error {
+	c := l.charge(names, binding, beyond)
+	if c == nil {
+		return nil
+	}
+	l.mu.Lock()
+	over := forbids(c.session, func(m limit) *Over { return l.session.Of(m.key).usedUp(m.key.Meter, m.most) })
+	l.mu.Unlock()
+	if over != nil {
+		return over
+	}
+	return c.ofDay(func(a Accounts) (bool, *Over) {
+		return false, forbids(c.shared, func(m limit) *Over { return a.Of(m.key).usedUp(m.key.Meter, m.most) })
+	})
+}
+
+// charge returns a request with the limits that are for it, or nil if there are none.
+func (l *Ledger) charge(names []string, binding string, beyond []*Over) *Charge {
+	if l == nil {
+		return nil
+	}
+	session, shared := limitsOf(nil, l.opts.Limits, names, OfSession, ""), limitsOf(nil, l.opts.Day, names, OfDay, "")
+	if binding != "" {
+		shared = limitsOf(shared, l.opts.Bindings[binding], names, OfBinding, binding)
+	}
+	if len(session)+len(shared) == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, limits := range [][]limit{session, shared} {
+		for i := range limits {
+			m := &limits[i]
+			m.most = Sum(m.most, l.lifted[lifted{m.budget, m.key}])
+			m.beyond = slices.ContainsFunc(beyond, func(o *Over) bool { return o.Budget == m.budget && o.Name == m.key.Meter })
+		}
+	}
+	return &Charge{l: l, session: session, shared: shared}
+}
+
 // limitsOf adds the limits that are for a request with meters of those names, by name.
 func limitsOf(all []limit, limits Limits, names []string, budget, binding string) []limit {
 	if len(limits) == 0 {
@@ -130,57 +163,44 @@ func limitsOf(all []limit, limits Limits, names []string, budget, binding string
 	all = slices.Grow(all, len(limits))
 	for name, most := range limits {
 		if name == Requests || name == Bytes || slices.Contains(names, name) {
-			all = append(all, limit{Key{binding, name}, most, budget, false})
+			all = append(all, limit{Key{binding, name}, most, budget, false, 0})
 		}
 	}
 	slices.SortFunc(all[from:], func(a, b limit) int { return cmp.Compare(a.key.Meter, b.key.Meter) })
 	return all
 }
 
-// open counts a request as under way, unless a limit forbids it.
-func open(a Accounts, limits []limit) *Over {
+// forbids returns why the first of limits that does forbids a request which may not exceed it.
+func forbids(limits []limit, why func(limit) *Over) *Over {
 	for _, m := range limits {
 		if m.beyond {
 			continue
 		}
-		if over := a.Of(m.key).over(m.key.Meter, m.most); over != nil {
+		if over := why(m); over != nil {
 			over.Budget = m.budget
 			return over
 		}
 	}
-	for _, m := range limits {
-		a.Of(m.key).Open++
+	return nil
+}
+
+// open counts a request as under way, unless a limit forbids it. own is how many the session has under way.
+func open(a Accounts, limits []limit, own func(Key) int64) *Over {
+	over := forbids(limits, func(m limit) *Over { return a.Of(m.key).over(m.key.Meter, m.most, own(m.key)) })
+	if over != nil {
+		return over
+	}
+	for i, m := range limits {
+		account := a.Of(m.key)
+		limits[i].expect = account.expected(m.key.Meter, m.most)
+		account.Open++
 	}
 	return nil
 }
 
-// admitShared counts a request against the limits of the day.
-func (c *Charge) admitShared() error {
-	if len(c.shared) == 0 {
-		return nil
-	}
-	var left time.Duration
-	c.day, left = c.l.opts.Book.Day()
-	var over *Over
-	err := c.l.opts.Book.Change(c.day, func(a Accounts) bool {
-		over = open(a, c.shared)
-		return over == nil
-	})
-	switch {
-	case err != nil:
-		return fmt.Errorf("the budget of the day cannot be read: %w", err)
-	case over == nil:
-		return nil
-	}
-	if !over.UnderWay {
-		over.Wait = left
-	}
-	return over
-}
-
-// Expected returns what a request that may use a meter is taken to use of it as long as nothing is known: as much as
-// the largest so far in the session, and at least a sixteenth of the least limit, or what a model's longest response
-// has. It is 0 for a nil Charge.
+// Expected returns what a request that may use a meter is taken to use of it as long as nothing is known: by that of
+// its limits for which it is least, as much as the largest so far, and at least a sixteenth of the limit, or what one
+// request uses at most. It is 0 for a nil Charge.
 func (c *Charge) Expected(name string) (most int64) {
 	if c == nil {
 		return 0
@@ -191,11 +211,11 @@ func (c *Charge) Expected(name string) (most int64) {
 		if m.key.Meter != name {
 			continue
 		}
-		a := c.l.session[Key{Meter: name}]
-		if a == nil {
-			a = &Account{}
+		n := m.expect // of a day, as it was
+		if m.budget == OfSession {
+			n = c.l.session.Of(m.key).expected(name, m.most)
 		}
-		if n := a.expected(name, m.most); most == 0 || n < most {
+		if most == 0 || n < most {
 			most = n
 		}
 	}
@@ -212,22 +232,16 @@ func (c *Charge) Settle(used map[string]int64) {
 	l.mu.Lock()
 	notices := settle(l.session, session, used)
 	l.mu.Unlock()
-	if len(shared) > 0 {
-		var more []Notice
-		err := l.opts.Book.Change(c.day, func(a Accounts) bool {
-			more = settle(a, shared, used)
-			return true
-		})
-		if err != nil && l.opts.Warn != nil {
-			l.opts.Warn(fmt.Errorf("what a request has used of the day's budget could not be kept: %w", err))
-		}
-		notices = append(notices, more...)
-	}
-	if l.opts.Notice == nil {
+	l.tell(notices)
+	if len(shared) == 0 {
 		return
 	}
-	for _, n := range notices {
-		l.opts.Notice(n)
+	l.mu.Lock()
+	l.count(c.day, shared, -1)
+	l.late = append(l.late, late{c.day, shared, used})
+	l.mu.Unlock()
+	if err := l.change(c.day, func(Accounts) bool { return false }); err != nil {
+		l.warn(fmt.Errorf("what a request has used of the day's budget is not written yet: %w", err))
 	}
 }
 
@@ -241,4 +255,19 @@ func settle(a Accounts, limits []limit, used map[string]int64) (notices []Notice
 		}
 	}
 	return notices
+}
+
+func (l *Ledger) tell(notices []Notice) {
+	if l.opts.Notice == nil {
+		return
+	}
+	for _, n := range notices {
+		l.opts.Notice(n)
+	}
+}
+
+func (l *Ledger) warn(err error) {
+	if l.opts.Warn != nil {
+		l.opts.Warn(err)
+	}
 }

@@ -125,6 +125,8 @@ func TestRequestsAtOnceDoNotEvadeALimit(t *testing.T) {
 		"bytes":               {meter.Bytes, 1_000_000, 0, 16},
 		"bytes after a few":   {meter.Bytes, 1_000_000, 10, 16},
 		"one of a tiny meter": {"tokens", 1, 0, 1},
+		"much input":          {"input_tokens", 100_000_000, 0, 50},
+		"much output":         {meter.OutputTokens, 100_000_000, 0, 763},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := meter.New(meter.Options{Limits: meter.Limits{c.meter: c.limit}})
@@ -138,7 +140,7 @@ func TestRequestsAtOnceDoNotEvadeALimit(t *testing.T) {
 			admitted := 0
 			for range 1000 {
 				var over *meter.Over
-				if _, err := l.Admit([]string{"tokens"}, ""); err == nil {
+				if _, err := l.Admit([]string{"tokens", c.meter}, ""); err == nil {
 					admitted++
 				} else if !errors.As(err, &over) || !over.UnderWay || over.Name != c.meter {
 					t.Fatalf("refused by %v, want by what is under way of %s", err, c.meter)
