@@ -183,8 +183,8 @@ func (x *Exchange) denyByBudget(err error) *Denial {
 	case over.UnderWay:
 		d.advice = &advice{true, "Nothing was sent. Wait for requests that are under way, then try again."}
 	case x.p.cfg.AskAtLimit && x.p.cfg.Approvals != nil:
-		d.advice = &advice{true, "Nothing was sent: the budget was used up while the request waited. Try again; the user is " +
-			"asked about the budget then."}
+		d.advice = &advice{true, "Nothing was sent: the budget was used up while the request waited. Try again; the user " +
+			"is asked about the budget then."}
 	case over.Budget != meter.OfSession:
 		d.advice = &advice{false, "Nothing was sent. Do not retry: tell the user that the budget is used up until " +
 			"midnight. They see what was used with: aileron audit list --event budget.reached, and set the limits of a day in " +

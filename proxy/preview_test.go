@@ -149,6 +149,7 @@ func TestAPreviewThatFailsHasAReason(t *testing.T) {
 		{"dots", "https://api.good.example/v1/things", `{"part":".."}`, "it is a dot segment of the path", things, nil},
 		{"budget", mergeURL, "", "it was not sent, or failed (budget_exhausted)", things, func(c *Config) {
 			c.Ledger = meter.New(meter.Options{Limits: map[string]int64{meter.Requests: 1}})
+			must.Get(c.Ledger.Admit(nil, ""))(t) // it is under way
 		}},
 		{"asks itself", mergeURL, "", "it was not sent, or failed (approval_required)", things, func(c *Config) {
 			c.AskFirst = func(a Asked) bool { return a.Target.Method == http.MethodGet }

@@ -2,6 +2,7 @@ package shims
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ const (
 // name is that of the command. Without words it is the page of TOOL --help. It returns an error for words that are too
 // many or too long. The text does not repeat them, and has at most some hundred KiB; an author's texts are in it as in
 // all help.
-func Lookup(name string, c *spec.Connector, t spec.Tool, words []string) ([]byte, error) {
+func Lookup(ctx context.Context, name string, c *spec.Connector, t spec.Tool, words []string) ([]byte, error) {
 	var b bytes.Buffer
 	if len(words) == 0 {
 		toolHelp(&b, name, c, t)
@@ -41,17 +42,17 @@ func Lookup(name string, c *spec.Connector, t spec.Tool, words []string) ([]byte
 		put(&b, "\nThe arguments of one, and an example: ", name, " OPERATION --help\n")
 		return b.Bytes(), nil
 	}
-	return found(name, c, t, words)
+	return found(ctx, name, c, t, words)
 }
 
 // found returns the operations that have all of the words.
-func found(name string, c *spec.Connector, t spec.Tool, words []string) ([]byte, error) {
+func found(ctx context.Context, name string, c *spec.Connector, t spec.Tool, words []string) ([]byte, error) {
 	words, err := search.Words(words...)
 	if err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
-	hits := search.Find([]*spec.Connector{c}, search.Query{Words: words, Tool: t.Name})
+	hits := search.Find(ctx, []*spec.Connector{c}, search.Query{Words: words, Tool: t.Name})
 	if len(hits) == 0 {
 		put(&b, "No operation of ", name, " has all of the words.\nSearch with fewer or other words; ", name,
 			" --help lists ")

@@ -28,7 +28,7 @@ func wide(t testing.TB, operations, groups int) (*spec.Connector, spec.Tool) {
 func TestThePageOfAThousandOperationsIsAPage(t *testing.T) {
 	for _, groups := range []int{1, 30, 1000} {
 		c, tool := wide(t, 3000, groups)
-		page := string(must.Get(shims.Lookup("wide", c, tool, nil))(t))
+		page := string(must.Get(shims.Lookup(t.Context(), "wide", c, tool, nil))(t))
 		if n := strings.Count(page, "\n"); n > 120 || len(page) > 8<<10 {
 			t.Errorf("%d groups: %d lines, %d bytes", groups, n, len(page))
 		}
@@ -56,16 +56,17 @@ func TestHelpIsFoundByWords(t *testing.T) {
 		"reads number":          "  and 2975 more: search with more words\n",
 		"nothing\x1b[2J at all": "No operation of wide has all of the words.\n",
 	} {
-		got := string(must.Get(shims.Lookup("wide", c, tool, strings.Split(words, " ")))(t))
+		got := string(must.Get(shims.Lookup(t.Context(), "wide", c, tool, strings.Split(words, " ")))(t))
 		if !strings.Contains(got, want) || strings.ContainsRune(got, '\x1b') {
 			t.Errorf("%q: %.500q, want %q", words, got, want)
 		}
-		again := string(must.Get(shims.Lookup("wide", c, tool, strings.Split(words, " ")))(t))
+		again := string(must.Get(shims.Lookup(t.Context(), "wide", c, tool, strings.Split(words, " ")))(t))
 		if got != again {
 			t.Errorf("%q: another text the second time", words)
 		}
 	}
-	if text, err := shims.Lookup("wide", c, tool, strings.Fields("a b c d e f g h i j k l m n o p q")); err == nil {
+	words := strings.Fields("a b c d e f g h i j k l m n o p q")
+	if text, err := shims.Lookup(t.Context(), "wide", c, tool, words); err == nil {
 		t.Errorf("17 words: %.200q", text)
 	}
 }

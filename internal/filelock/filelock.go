@@ -68,8 +68,9 @@ func (l Locker) LockNew(path string) (*os.File, error) {
 	}
 }
 
-// Held reports whether a process holds the lock of the file at path, or may hold it: nothing is known if the file cannot
-// be opened although it may be there, as in a process without descriptors.
+// Held reports whether a process holds the lock of the file at path, or may
+// hold it: nothing is known of a file that may be there and cannot be opened, as
+// in a process without descriptors.
 func Held(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {

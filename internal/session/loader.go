@@ -39,6 +39,8 @@ type loader struct {
 	mu          sync.Mutex // guards all below
 	fingerprint string     // of store and vault at the last load; "": load again
 	connectors  []*spec.Connector
+	before      []*spec.Connector           // those that were in force last, also while all is refused
+	withheld    bool                        // the load under way refuses all
 	identities  map[spec.FQN]string         // of the bindings that were chosen first
 	secrets     map[string]scrub.Credential // every secret that this session ever held: all stay redacted
 	logins      map[string]*oauth.Source    // by their ids
@@ -99,7 +101,11 @@ func (l *loader) load(ctx context.Context) (*proxy.Grants, error) {
 		l.s.vault = v
 	}
 	l.warnUnbound(connectors, chosen)
-	return l.grants(connectors, chosen)
+	grants, err := l.grants(connectors, chosen)
+	if err == nil {
+		l.before = connectors
+	}
+	return grants, err
 }
 
 // refresh replaces the plane's grants if the disk has changed. It reports false if they have to be loaded again,
@@ -133,7 +139,7 @@ func (l *loader) reloadLocked(ctx context.Context) {
 	l.unread = newUnreadGrants()
 	all, faults := l.s.store.All()
 	connectors := store.InForce(all, l.s.opts.Versions)
-	connectors = l.used(l.unread.keep(connectors, l.connectors, faults))
+	connectors = l.used(l.unread.keep(connectors, l.before, faults))
 	l.readActions(all, faults)
 	if allowed, err := l.withAllowed(connectors, false); err == nil {
 		connectors = allowed
@@ -150,29 +156,34 @@ func (l *loader) reloadLocked(ctx context.Context) {
 		// What is not in the log is not used. The next tick tries again.
 		l.warnOnce("a change of the grants could not be recorded; everything is refused until it can", err)
 		l.withholdActions(proxy.ReasonActionUnusable, err)
+		l.withheld = true
 		if grants, err = l.grants(nil, nil); err != nil {
 			return
 		}
 	}
 	l.setGrants(grants)
+	if !l.withheld {
+		l.before = l.connectors
+	}
 }
 
 // certainGrants returns what connectors grant without what is undecided: no
 // credential if the bindings are not clear, and of connectors that do not fit
 // together those that were in force before, and are among all that are installed.
 func (l *loader) certainGrants(connectors, all []*spec.Connector) (*proxy.Grants, error) {
-	before := l.connectors
+	l.withheld = false
 	grants, err := l.clearGrants(connectors)
 	if err == nil {
 		l.misfits = nil
 		return grants, nil
 	}
-	fit := l.fitting(connectors, before, all)
+	fit := l.fitting(connectors, l.before, all)
 	grants, again := l.clearGrants(fit)
 	l.unclear = "connectors_conflict"
 	if again != nil {
 		l.warnOnce("the grants changed and cannot be used; everything is refused until they can", err)
 		l.withholdActions(proxy.ReasonActionUnusable, err)
+		l.withheld = true
 		return l.grants(nil, nil)
 	}
 	l.tellMisfits(connectors, fit, err)
@@ -390,11 +401,11 @@ func (l *loader) withhold(missing error) {
 		return
 	}
 	l.unread = newUnreadGrants()
-	for _, c := range l.connectors {
+	for _, c := range l.before {
 		l.unread.connectors[c.FQN] = proxy.ReasonHomeMissing
 	}
 	l.withholdActions(proxy.ReasonHomeMissing, missing)
-	if grants, err := l.grants(l.connectors, nil); err == nil {
+	if grants, err := l.grants(l.before, nil); err == nil {
 		l.setGrants(grants)
 	}
 }

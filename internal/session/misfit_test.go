@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/api"
 	"github.com/ALRubinger/aileron/spec"
@@ -80,6 +81,39 @@ func TestAConnectorThatDoesNotFitChangesNothing(t *testing.T) {
 		"connectors_conflict[not_used] [github://acme/rival@1.0.0]" {
 		t.Errorf("the rows are %+v", list)
 	}
+}
+
+// What was in force comes back after a moment in which nothing could be recorded: a connector that was installed
+// meanwhile, and does not fit it, does not take its place.
+func TestAMisfitDoesNotComeInWhileNothingIsRecorded(t *testing.T) {
+	o := newOptions(t)
+	install(t, o.Home)
+	bind(t, o, "work")
+	s := open(t, o)
+	must.Do(t, s.Serve(t.Context(), false))
+	s.stop()
+	s.serving.Wait()
+	closed := must.Get(audit.Open(filepath.Join(t.TempDir(), "audit.db"), audit.Options{}))(t)
+	must.Do(t, closed.Close())
+	whole := s.audit
+	s.audit = closed // no row can be added
+	installNPM(t, o.Home)
+	rival(t, o.Home)
+	for range 2 {
+		s.loader.reload(t.Context())
+	}
+	if n := len(s.Connectors()); n != 0 {
+		t.Errorf("%d connectors are in force without a row", n)
+	}
+	s.audit = whole
+	s.loader.reload(t.Context())
+	is := api.Describe(s.plane)
+	if len(s.Connectors()) != 2 || !slices.ContainsFunc(is.Operations, func(a api.OperationDescription) bool {
+		return a.ConnectorFQN == string(githubFQN) && a.Bound
+	}) {
+		t.Errorf("the session grants %+v, want GitHub and npm", is)
+	}
+	must.Do(t, s.Close(t.Context(), 0, "the command ended"))
 }
 
 // A surface is passed on when it differs from the last one, and again where it could not be used.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -150,7 +151,7 @@ type operationCall struct {
 func (c *operationCall) do(in spec.Invocation) (*proxy.Exchange, *http.Response, *proxy.Denial) {
 	op, ok := c.grants.Index.Operation(in.Connector, in.Tool, in.Operation)
 	if !ok {
-		return nil, nil, c.denyUnknown(in)
+		return nil, nil, c.denyUnknown(c.grants.Index, in, c.fields)
 	}
 	call, err := op.Call(in)
 	if err != nil {
@@ -239,16 +240,28 @@ func (c *operationCall) begin(a proxy.Authority, scheme string, r *http.Request)
 // operationWord returns an operation as an entry of granted.
 func operationWord(op *spec.Operation) string { return "operation:" + op.String() }
 
-// denyUnknown denies an invocation of an unknown operation.
-func (c *operationCall) denyUnknown(in spec.Invocation) *proxy.Denial {
-	of, d := unknownOperation(c.grants.Index, in)
-	return c.rejectOf(of, nil, c.fields, d)
+// denyUnknown denies an invocation of an unknown operation, and records that.
+func (c *call) denyUnknown(index *spec.Index, in spec.Invocation, fields map[string]any) *proxy.Denial {
+	of, d := c.unknown(index, in)
+	return c.rejectOf(of, nil, fields, d)
+}
+
+// unknown is unknownOperation in its turn among all searches: it looks for names that resemble the one of in.
+func (c *call) unknown(index *spec.Index, in spec.Invocation) (*spec.Connector, *proxy.Denial) {
+	leave, d := c.api.search(c.r)
+	if d != nil {
+		return nil, d
+	}
+	defer leave()
+	return unknownOperation(c.r.Context(), index, in)
 }
 
 // unknownOperation returns the denial of an invocation of an unknown operation, and the connector that it names, nil if
 // that is not installed. The denial lists operations of the connector: those of the tool whose names resemble the one
 // that was asked for, else all of the tool, or of the connector.
-func unknownOperation(index *spec.Index, in spec.Invocation) (of *spec.Connector, d *proxy.Denial) {
+func unknownOperation(ctx context.Context, index *spec.Index, in spec.Invocation) (of *spec.Connector,
+	d *proxy.Denial,
+) {
 	const most = 32
 	var ofTool, ofConnector, tools []string
 	for _, installed := range index.Connectors() {
@@ -274,7 +287,7 @@ func unknownOperation(index *spec.Index, in spec.Invocation) (of *spec.Connector
 		d = proxy.ReasonNotMatched.Deny("%s %s has no such operation: GET /v1/operations?q=WORD finds one", of.FQN,
 			of.Version)
 	}
-	for _, list := range [][]string{resembling(of, in), ofTool, ofConnector, tools} {
+	for _, list := range [][]string{resembling(ctx, of, in), ofTool, ofConnector, tools} {
 		if len(list) > 0 {
 			d.Granted = list[:min(len(list), most)]
 			break
@@ -284,13 +297,13 @@ func unknownOperation(index *spec.Index, in spec.Invocation) (of *spec.Connector
 }
 
 // resembling returns the operations of the connector's tool that have all parts of the name that was asked for.
-func resembling(of *spec.Connector, in spec.Invocation) (list []string) {
+func resembling(ctx context.Context, of *spec.Connector, in spec.Invocation) (list []string) {
 	parts := strings.FieldsFunc(in.Operation, func(c rune) bool { return strings.ContainsRune("._:-/ ", c) })
 	words, err := search.Words(parts...)
 	if of == nil || err != nil || len(words) == 0 {
 		return nil
 	}
-	for _, h := range search.Find([]*spec.Connector{of}, search.Query{Words: words, Tool: in.Tool}) {
+	for _, h := range search.Find(ctx, []*spec.Connector{of}, search.Query{Words: words, Tool: in.Tool}) {
 		list = append(list, operationWord(h.Operation))
 	}
 	return list

@@ -39,7 +39,8 @@ intents = ["test"]
 		{"github://acme/none", "a", []string{"tool:github://acme/one a", "tool:github://acme/one b",
 			"tool:github://acme/two a", "tool:github://acme/two b"}},
 	} {
-		of, d := unknownOperation(index, spec.Invocation{Connector: c.connector, Tool: c.tool, Operation: "none"})
+		of, d := unknownOperation(t.Context(), index,
+			spec.Invocation{Connector: c.connector, Tool: c.tool, Operation: "none"})
 		if known := c.connector == "github://acme/two"; known != (of != nil) || known && string(of.FQN) != c.connector {
 			t.Errorf("%s %s: it is of %v", c.connector, c.tool, of)
 		}

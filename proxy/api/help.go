@@ -72,8 +72,7 @@ func (c *call) runHelp() (*http.Response, *proxy.Denial) {
 			return c.text(text), nil
 		}
 	}
-	of, d := unknownOperation(index, spec.Invocation{Connector: in.Connector, Tool: in.Tool})
-	return nil, c.rejectOf(of, nil, nil, d)
+	return nil, c.denyUnknown(index, spec.Invocation{Connector: in.Connector, Tool: in.Tool}, nil)
 }
 
 // lookup returns the help, in its turn among all searches.
@@ -84,7 +83,7 @@ func (c *call) lookup(in lookup, of *spec.Connector, t spec.Tool) ([]byte, *prox
 	}
 	defer leave()
 	isEmpty := func(w string) bool { return strings.TrimSpace(w) == "" }
-	text, err := shims.Lookup(in.Command, of, t, slices.DeleteFunc(in.Words, isEmpty))
+	text, err := shims.Lookup(c.r.Context(), in.Command, of, t, slices.DeleteFunc(in.Words, isEmpty))
 	if err != nil {
 		return nil, proxy.ReasonArguments.Deny("%v", err)
 	}

@@ -83,7 +83,7 @@ func (a *API) list(r *http.Request) (*http.Response, *proxy.Denial) {
 		return jsonResponse(r, describeFound(g, namedOperations(g, query.Get("name")), offset, limit)), nil
 	}
 	q := search.Query{Words: words, Group: query.Get("group"), Tool: query.Get("tool")}
-	list := describeFound(g, search.Find(g.Index.Connectors(), q), offset, limit)
+	list := describeFound(g, search.Find(r.Context(), g.Index.Connectors(), q), offset, limit)
 	if query.Get("groups") == "true" {
 		list.Groups = groupsOf(g)
 	}

@@ -32,7 +32,7 @@ func (c *operationCall) forward(in spec.Request) (*proxy.Exchange, *http.Respons
 	op, ok := c.grants.Index.Operation(in.Connector, in.Tool, in.Operation)
 	if !ok {
 		named := spec.Invocation{Connector: in.Connector, Tool: in.Tool, Operation: in.Operation}
-		return nil, nil, c.denyUnknown(named)
+		return nil, nil, c.denyUnknown(c.grants.Index, named, c.fields)
 	}
 	a, scheme, d := proxy.ParseURL(in.URL)
 	if d != nil {

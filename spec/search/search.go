@@ -4,7 +4,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	hits := search.Find(connectors, search.Query{Words: words})
+//	hits := search.Find(ctx, connectors, search.Query{Words: words})
 //
 // There is no index: three thousand operations are read in a few milliseconds, and connectors change while a session
 // runs. The order of the hits depends on the connectors and the words alone.
@@ -12,6 +12,7 @@ package search
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,8 +63,8 @@ func Words(text ...string) ([]string, error) {
 
 // Find returns the operations that q selects, the closest first. Of two that are equally close, the one with the
 // shorter name is first; then it is the order of the connectors, and that of their operations. Without words it is
-// that order alone.
-func Find(connectors []*spec.Connector, q Query) []Hit {
+// that order alone. If ctx ends, it returns what it has found so far.
+func Find(ctx context.Context, connectors []*spec.Connector, q Query) []Hit {
 	var hits []Hit
 	for _, c := range connectors {
 		if q.FQN != "" && c.FQN != q.FQN {
@@ -73,11 +74,15 @@ func Find(connectors []*spec.Connector, q Query) []Hit {
 			if q.Tool != "" && t.Name != q.Tool {
 				continue
 			}
+			shared := ofTool(c, t, q.Words)
 			for _, op := range t.Operations {
+				if ctx.Err() != nil {
+					return hits
+				}
 				if q.Group != "" && !strings.EqualFold(op.Group, q.Group) {
 					continue
 				}
-				if score, ok := score(op, t.Description, q.Words); ok {
+				if score, ok := score(op, shared, q.Words); ok {
 					hits = append(hits, Hit{c, op, score})
 				}
 			}
@@ -102,10 +107,46 @@ const (
 	wholeName = 30
 )
 
-// score returns how close an operation is to the words, and false if it has not all of them.
-func score(op *spec.Operation, toolText string, words []string) (sum int, ok bool) {
-	for _, w := range words {
-		worth := worthOf(op, toolText, w)
+// maxText is how many bytes of a text are searched.
+const maxText = 4 << 10
+
+// folded is an operation with its texts in lower case.
+type folded struct {
+	name, lower                        string
+	group, summary, text, method, path string
+	inputs                             []string
+}
+
+func fold(op *spec.Operation) *folded {
+	f := &folded{name: op.Name, lower: asciiLower(op.Name), group: lower(op.Group), summary: lower(op.Summary),
+		text: lower(op.Description), method: lower(op.Method), path: lower(op.Path.String())}
+	for i := range op.Inputs {
+		f.inputs = append(f.inputs, lower(op.Inputs[i].Name))
+	}
+	return f
+}
+
+// ofTool reports for each word whether what is the same for all operations of a tool has it.
+func ofTool(c *spec.Connector, t spec.Tool, words []string) []bool {
+	name, text, fqn := lower(t.Name), lower(t.Description), lower(string(c.FQN))
+	has := make([]bool, len(words))
+	for i, w := range words {
+		has[i] = strings.Contains(name, w) || strings.Contains(text, w) || strings.Contains(fqn, w)
+	}
+	return has
+}
+
+// score returns how close an operation is to the words, and false if it has not all of them. tool is that of [ofTool].
+func score(op *spec.Operation, tool []bool, words []string) (sum int, ok bool) {
+	if len(words) == 0 {
+		return 0, true
+	}
+	f := fold(op)
+	for i, w := range words {
+		worth := f.worthOf(w)
+		if worth == 0 && tool[i] {
+			worth = inInputs
+		}
 		if worth == 0 {
 			return 0, false
 		}
@@ -114,25 +155,23 @@ func score(op *spec.Operation, toolText string, words []string) (sum int, ok boo
 	return sum, true
 }
 
-func worthOf(op *spec.Operation, toolText, word string) int {
-	switch at := index(op.Name, word); {
-	case at >= 0 && len(word) == len(op.Name):
+func (f *folded) worthOf(word string) int {
+	switch at := strings.Index(f.lower, word); {
+	case at >= 0 && len(word) == len(f.name):
 		return wholeName
-	case at >= 0 && isPart(op.Name, at, at+len(word)):
+	case at >= 0 && isPart(f.name, at, at+len(word)):
 		return partOf
 	case at >= 0:
 		return inName
-	case has(op.Group, word):
+	case strings.Contains(f.group, word):
 		return inGroup
-	case has(op.Summary, word), has(op.Description, word):
+	case strings.Contains(f.summary, word), strings.Contains(f.text, word):
 		return inText
-	case has(op.Method, word), has(op.Path.String(), word):
+	case strings.Contains(f.method, word), strings.Contains(f.path, word):
 		return inPath
-	case has(op.Tool, word), has(toolText, word), has(string(op.Connector.FQN), word):
-		return inInputs
 	}
-	for i := range op.Inputs {
-		if has(op.Inputs[i].Name, word) {
+	for _, name := range f.inputs {
+		if strings.Contains(name, word) {
 			return inInputs
 		}
 	}
@@ -150,39 +189,16 @@ func isSeparator(c byte) bool { return strings.IndexByte("._:-", c) >= 0 }
 
 func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
-func has(text, word string) bool { return index(text, word) >= 0 }
+// lower returns what is searched of a text, in lower case.
+func lower(text string) string { return strings.ToLower(text[:min(len(text), maxText)]) }
 
-// index returns where a text has a word, which is in lower case, or -1. It allocates nothing unless the word has other
-// characters than those of ASCII.
-func index(text, word string) int {
-	if len(word) == 0 || len(text) < len(word) {
-		return -1
-	}
-	first := word[0]
-	for i := 0; i <= len(text)-len(word); i++ {
-		if lower(text[i]) == first && isLower(text[i:i+len(word)], word) {
-			return i
+// asciiLower returns a name in lower case, with each byte where it was.
+func asciiLower(name string) string {
+	b := []byte(name)
+	for i, c := range b {
+		if isUpper(c) {
+			b[i] = c + 'a' - 'A'
 		}
 	}
-	if slices.ContainsFunc([]byte(word), func(c byte) bool { return c >= 0x80 }) {
-		return strings.Index(strings.ToLower(text), word)
-	}
-	return -1
-}
-
-// isLower reports whether a text is a word of its length, in any case.
-func isLower(text, word string) bool {
-	for i := range len(word) {
-		if lower(text[i]) != word[i] {
-			return false
-		}
-	}
-	return true
-}
-
-func lower(c byte) byte {
-	if isUpper(c) {
-		return c + 'a' - 'A'
-	}
-	return c
+	return string(b)
 }

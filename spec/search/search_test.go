@@ -1,6 +1,7 @@
 package search_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,16 +53,16 @@ func TestTheClosestIsFirst(t *testing.T) {
 			"path.only", "input.only"},
 	} {
 		words := must.Get(search.Words(query))(t)
-		if got := names(search.Find(all, search.Query{Words: words})); !slices.Equal(got, want) {
+		if got := names(search.Find(t.Context(), all, search.Query{Words: words})); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", query, got, want)
 		}
 	}
-	of := names(search.Find(all, search.Query{Group: "LABELS"}))
+	of := names(search.Find(t.Context(), all, search.Query{Group: "LABELS"}))
 	if !slices.Equal(of, []string{"grouped", "labels.list"}) {
 		t.Errorf("the group has %q", of)
 	}
 	for _, q := range []search.Query{{Tool: "other"}, {FQN: "github://acme/other"}, {Group: "none"}} {
-		if got := search.Find(all, q); len(got) != 0 {
+		if got := search.Find(t.Context(), all, q); len(got) != 0 {
 			t.Errorf("%+v: %q", q, names(got))
 		}
 	}
@@ -70,7 +71,7 @@ func TestTheClosestIsFirst(t *testing.T) {
 // A word in another alphabet is found in any case, too.
 func TestWordsOfOtherAlphabets(t *testing.T) {
 	all := parse(t, operation("a", `,"method":"GET","path":"/a","summary":"Читает ЗАДАЧИ"`))
-	if got := search.Find(all, search.Query{Words: must.Get(search.Words("Задачи"))(t)}); len(got) != 1 {
+	if got := search.Find(t.Context(), all, search.Query{Words: must.Get(search.Words("Задачи"))(t)}); len(got) != 1 {
 		t.Errorf("found %q", names(got))
 	}
 }
@@ -83,6 +84,20 @@ func TestASearchIsBounded(t *testing.T) {
 	}
 	if words, err := search.Words(numbers(search.MaxWords-3), "1 2 3"); err != nil || len(words) != search.MaxWords-3 {
 		t.Errorf("%d words, %v", len(words), err)
+	}
+}
+
+// A search ends with what it is for, and what is the same for all operations of a tool counts for each.
+func TestASearchEnds(t *testing.T) {
+	all := parse(t, operation("a", `,"method":"GET","path":"/a"`)+","+operation("b", `,"method":"GET","path":"/b"`))
+	ctx, cancel := context.WithCancel(t.Context())
+	q := search.Query{Words: must.Get(search.Words("tracker acme"))(t)}
+	if got := names(search.Find(ctx, all, q)); len(got) != 2 {
+		t.Errorf("found %q", got)
+	}
+	cancel()
+	if got := names(search.Find(ctx, all, q)); len(got) != 0 {
+		t.Errorf("found %q after the end", got)
 	}
 }
 
@@ -135,8 +150,26 @@ func BenchmarkFind(b *testing.B) {
 	words := must.Get(search.Words("milestone update locked"))(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if len(search.Find(all, search.Query{Words: words})) != 2500 {
+		if len(search.Find(b.Context(), all, search.Query{Words: words})) != 2500 {
 			b.Fatal("not all are found")
 		}
+	}
+}
+
+// A text that nearly has each of the words, again and again.
+func BenchmarkFindHostile(b *testing.B) {
+	var list []string
+	for i := range 2500 {
+		list = append(list, operation(fmt.Sprint("x", i), `,"method":"GET","path":"/v1"`))
+	}
+	all := parse(b, strings.Join(list, ","))
+	all[0].Tools[0].Description = strings.Repeat("a", 4000) + "b"
+	var words []string
+	for n := range search.MaxWords {
+		words = append(words, strings.Repeat("a", search.MaxWord-2-n)+"ab")
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		search.Find(b.Context(), all, search.Query{Words: words})
 	}
 }
