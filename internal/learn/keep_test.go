@@ -79,3 +79,15 @@ func TestTheNotesOfAHomeAreBounded(t *testing.T) {
 		t.Errorf("%d bytes are left", size)
 	}
 }
+
+// Notes are as old as the end of their session, not as their last note.
+func TestNotesAreAsOldAsTheEnd(t *testing.T) {
+	path := NotesPath(t.TempDir(), "01M8JFKDHS0E5DX327S2000001")
+	notes := must.Get(CreateNotes(path))(t)
+	began := time.Now().AddDate(0, 0, -100)
+	must.Do(t, os.Chtimes(path, began, began))
+	must.Do(t, notes.Close())
+	if at := must.Get(os.Stat(path))(t).ModTime(); at.Before(began.AddDate(0, 0, 99)) {
+		t.Errorf("the notes are of %v, want the end of the session", at)
+	}
+}

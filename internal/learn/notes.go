@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Note is what a learning session notes of a request besides its audit rows. No field is for a value of a request; what
@@ -89,13 +90,16 @@ func (n *Notes) Add(method, host string, port int, path, query, contentType stri
 	}
 }
 
-// Close closes the file. The error is that of the first note that could not be written.
+// Close closes the file, whose time is that of the end from then on ([PruneNotes]). The error is that of the first note
+// that could not be written.
 func (n *Notes) Close() error {
 	if n == nil {
 		return nil
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	now := time.Now()
+	_ = os.Chtimes(n.file.Name(), now, now) // else it is that of its last note
 	if n.err == nil {
 		n.err = errors.New("it is closed")
 		return n.file.Close()
