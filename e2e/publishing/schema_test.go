@@ -41,7 +41,9 @@ func TestGitHubsSchemaBecomesAConnector(t *testing.T) {
 			"--host", "api.github.com")
 		run("connector", "check", made)
 		run("connector", "test", made)
-		var c struct{ Tools []struct{ Operations []operation } }
+		var c struct {
+			Tools []struct{ Operations []operation }
+		}
 		must.Do(t, json.Unmarshal(must.Get(os.ReadFile(filepath.Join(made, "aileron.connector.v1.json")))(t), &c))
 		placed := map[string]string{}
 		fields := 0
