@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -71,6 +72,26 @@ type Arrival struct {
 	Scheme     string    // "": that of a CONNECT
 	// Life ends with the tunnel that it came by, if it came by one.
 	Life context.Context //nolint:containedctx // an upgraded connection shares it
+}
+
+// RequestOf returns the request that a call by name makes, as a client of its authority would send it.
+func RequestOf(ctx context.Context, call spec.Call) (Authority, *http.Request) {
+	t := call.Target
+	a := Authority{Host: t.Host, Port: t.Port}
+	target := t.Path
+	if t.Query != "" {
+		target += "?" + t.Query
+	}
+	r := (&http.Request{
+		Method: t.Method, URL: &url.URL{Path: t.Path}, RequestURI: target, Host: a.HostHeader(t.Scheme),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody,
+		Header: http.Header{"Accept": {"application/json, */*;q=0.5"}, "User-Agent": {"aileron"}},
+	}).WithContext(ctx)
+	if call.Body != nil {
+		r.Header.Set("Content-Type", call.ContentType)
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(call.Body)), int64(len(call.Body))
+	}
+	return a, r
 }
 
 // Begin starts an exchange's row. Nothing is decided yet. r may be nil.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/ALRubinger/aileron/audit"
@@ -209,22 +208,8 @@ func callQuestion(index *spec.Index, call spec.Call) proxy.Question {
 
 // exchange begins the exchange of the request that the call makes.
 func (c *operationCall) exchange(call spec.Call) *proxy.Exchange {
-	t := call.Target
-	a := hostport.Authority{Host: t.Host, Port: t.Port}
-	target := t.Path
-	if t.Query != "" {
-		target += "?" + t.Query
-	}
-	r := (&http.Request{
-		Method: t.Method, URL: &url.URL{Path: t.Path}, RequestURI: target, Host: a.HostHeader(t.Scheme),
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody,
-		Header: http.Header{"Accept": {"application/json, */*;q=0.5"}, "User-Agent": {"aileron"}},
-	}).WithContext(c.r.Context())
-	if call.Body != nil {
-		r.Header.Set("Content-Type", call.ContentType)
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(call.Body)), int64(len(call.Body))
-	}
-	x := c.begin(a, t.Scheme, r)
+	a, r := proxy.RequestOf(c.r.Context(), call)
+	x := c.begin(a, call.Target.Scheme, r)
 	for name, value := range c.fields {
 		x.SetField(name, value)
 	}

@@ -19,8 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -29,7 +27,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/ALRubinger/aileron/audit"
-	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/internal/panics"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/approval"
@@ -215,23 +212,14 @@ func inputsOf(q approval.Question) func(in, name string) (string, bool) {
 // call sends the request of a preview, and returns what is shown of the response.
 func (p *Previewer) call(ctx context.Context, id string, op *spec.Operation, under *proxy.Grants, call spec.Call,
 	render []string) (status int, values []approval.Value, cut bool, err error) {
-	t := call.Target
-	a := hostport.Authority{Host: t.Host, Port: t.Port}
-	path := t.Path
-	if t.Query != "" {
-		path += "?" + t.Query
-	}
-	r := (&http.Request{
-		Method: t.Method, URL: &url.URL{Path: t.Path}, RequestURI: path, Host: a.HostHeader(t.Scheme),
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody,
-		Header: http.Header{"Accept": {"application/json, */*;q=0.5"}, "User-Agent": {"aileron"}},
-	}).WithContext(ctx)
+	a, r := proxy.RequestOf(ctx, call)
 	hold := p.plane.Budget().Conn().Hold(nil)
 	defer hold.Release()
 	if !hold.TryTake(2 * approval.MaxPreview) {
 		return 0, nil, false, errors.New("the session has no memory for it now")
 	}
-	x := p.plane.Begin(proxy.Arrival{Source: audit.SourceLauncher, Authority: a, Scheme: t.Scheme}, r).Under(under)
+	at := proxy.Arrival{Source: audit.SourceLauncher, Authority: a, Scheme: call.Target.Scheme}
+	x := p.plane.Begin(at, r).Under(under)
 	x.Previews(id)
 	d := proxy.Decide(x.Question())
 	d.Named(under.Index, op)
