@@ -185,12 +185,35 @@ func TestABuildThatIsInterruptedLeavesNothing(t *testing.T) {
 	})
 }
 
+// Two builds that begin with the same step leave nothing of it, whichever ends first.
+func TestBuildsThatShareAStepLeaveNothing(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, engine string) {
+		first, second := newPerson(t, engine), newPerson(t, engine)
+		shared := "RUN true 1 of " + first.mark()
+		first.dockerfile(shared, "RUN echo begun; sleep 600; true")
+		second.dockerfile(shared, "RUN echo begun; sleep 601; true")
+		args := []string{"build", "--if-missing"}
+		one := first.builds(args...)
+		two := second.builds(args...) // with the step that the first one made
+		printed := one(syscall.SIGINT)
+		first.leftNothing(printed + two(syscall.SIGINT))
+	})
+}
+
 // interrupts sends a signal to a command of sandbox while it builds the project's image.
 func (p *person) interrupts(end syscall.Signal, args ...string) {
 	p.t.Helper()
 	p.dockerfile("USER root", "RUN true 1 of "+p.mark(), "RUN echo begun; sleep 600; true", "RUN sleep 601")
+	p.leftNothing(p.builds(args...)(end))
+}
+
+// builds starts a command of sandbox, which builds the project's image, and returns when a step of that has said
+// "begun". What it returns sends the command a signal, waits for it, and returns what it printed.
+func (p *person) builds(args ...string) (interrupt func(syscall.Signal) string) {
+	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), harness.Patience)
-	defer cancel()
+	p.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, binary, slices.Concat([]string{"sandbox"}, args,
 		[]string{"--sandbox=" + p.engine, "--dir", p.project, "--yes"})...)
 	cmd.Env = append(os.Environ(), "AILERON_HOME="+p.home)
@@ -203,18 +226,23 @@ func (p *person) interrupts(end syscall.Signal, args ...string) {
 	}
 	var printed strings.Builder
 	lines := bufio.NewScanner(errs)
-	for lines.Scan() {
+	for begun := false; !begun && lines.Scan(); {
 		fmt.Fprintln(&printed, lines.Text())
-		if lines.Text() == "begun" {
-			_ = cmd.Process.Signal(end)
+		begun = lines.Text() == "begun"
+	}
+	return func(end syscall.Signal) string {
+		p.t.Helper()
+		_ = cmd.Process.Signal(end)
+		for lines.Scan() {
+			fmt.Fprintln(&printed, lines.Text())
 		}
+		_ = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != 128+int(end) || !strings.Contains(printed.String(), "begun\n") ||
+			!strings.HasSuffix(printed.String(), "aileron: interrupted\n") {
+			p.t.Errorf("exit %d\n%s", code, printed.String())
+		}
+		return printed.String()
 	}
-	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 128+int(end) || !strings.Contains(printed.String(), "begun\n") ||
-		!strings.HasSuffix(printed.String(), "aileron: interrupted\n") {
-		p.t.Errorf("exit %d\n%s", code, printed.String())
-	}
-	p.leftNothing(printed.String())
 }
 
 // mark is a text that is in no other build, of this run of the tests or another.

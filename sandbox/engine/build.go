@@ -111,7 +111,7 @@ func (e *Engine) Build(ctx context.Context, ref string, r Recipe, labels map[str
 	var output buildOutput
 	err = e.build(live, opts, bytes.NewReader(archive), &output, progress)
 	for tries := 1; tries < maxBuilds && isCacheGone(err) && ctx.Err() == nil; tries++ {
-		e.removeSteps(ctx, output.made)
+		e.removeSteps(ctx, &output, labels)
 		output = buildOutput{}
 		err = e.build(live, opts, bytes.NewReader(archive), &output, progress)
 	}
@@ -123,7 +123,7 @@ func (e *Engine) Build(ctx context.Context, ref string, r Recipe, labels map[str
 	if err == nil {
 		return nil
 	}
-	e.removeSteps(ctx, output.made)
+	e.removeSteps(ctx, &output, labels)
 	return fmt.Errorf("build %s: %w", ref, output.explain(err))
 }
 
@@ -186,7 +186,7 @@ const (
 	endBuildTime  = time.Minute
 	endBuildPause = 50 * time.Millisecond
 	// removeStepsTime bounds the removal of what a failed build made.
-	removeStepsTime = time.Minute
+	removeStepsTime = 10 * time.Second
 )
 
 // endBuild ends the build of a service of ours, until ctx ends, which is when the
@@ -212,13 +212,33 @@ func (e *Engine) endBuild(ctx context.Context) {
 }
 
 // removeSteps removes the images of steps that a build has made, the last first.
-// What was there before, or has another image on top of it, stays.
-func (e *Engine) removeSteps(ctx context.Context, made []string) {
+// What was there before, or has another image on top of it, stays; but a step that
+// was another build's of ours, which has failed since and could not remove it from
+// below this one, goes too.
+func (e *Engine) removeSteps(ctx context.Context, output *buildOutput, labels map[string]string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeStepsTime)
 	defer cancel()
-	for _, id := range slices.Backward(made) {
+	for _, id := range slices.Backward(output.made) {
 		e.removeStep(ctx, id)
 	}
+	for _, id := range slices.Backward(output.reused) {
+		step, err := e.cli.ImageInspect(ctx, id)
+		if err != nil || len(step.RepoTags) > 0 || step.Config == nil || !labelled(step.Config.Labels, labels) {
+			continue
+		}
+		// Whatever is built on it, or runs, keeps it; that build or its image removes it in the end.
+		_, _ = e.cli.ImageRemove(ctx, id, image.RemoveOptions{})
+	}
+}
+
+// labelled reports whether an image has the labels that a build gives its own.
+func labelled(has, want map[string]string) bool {
+	for name, value := range want {
+		if has[name] != value {
+			return false
+		}
+	}
+	return len(want) > 0
 }
 
 // removeStep removes the image of a step. Docker's daemon may still use it for a

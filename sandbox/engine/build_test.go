@@ -24,6 +24,7 @@ import (
 type builder struct {
 	t        *testing.T
 	failures []string // of one build after the other; then they work
+	there    []string // the steps that each build finds, as the engine describes them
 
 	mu      sync.Mutex
 	files   []string // what each build was given
@@ -52,11 +53,20 @@ func (b *builder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		b.files = append(b.files, string(file))
 		n := len(b.files)
 		out := json.NewEncoder(w)
+		for i := range b.there {
+			_ = out.Encode(map[string]string{"stream": "STEP 2/3: USER y\n--> Using cache " + id(100+i) + "\n--> " + id(100+i) + "\n"})
+		}
 		_ = out.Encode(map[string]string{"stream": "STEP 1/3: FROM x\nSTEP 2/3: RUN y\n--> " + id(n) + "\nSTEP 3/3: RUN z\n"})
 		if n <= len(b.failures) {
 			_ = out.Encode(map[string]string{"error": b.failures[n-1]})
 		}
 	default:
+		for i, step := range b.there {
+			if strings.HasSuffix(r.URL.Path, "/images/"+id(100+i)+"/json") {
+				_, _ = io.WriteString(w, step)
+				return
+			}
+		}
 		http.NotFound(w, r)
 	}
 }
@@ -109,6 +119,26 @@ func TestABuildBesideARemovalIsTriedAgain(t *testing.T) {
 				t.Errorf("it removed %q, want %q", b.removed, want)
 			}
 		})
+	}
+}
+
+// Of two builds that share a step and fail, the one that made it may be the first to end, and cannot remove what the
+// other has a step on. The other one does.
+func TestAFailedBuildRemovesTheStepsThatAnotherOneLeft(t *testing.T) {
+	b := &builder{t: t, failures: []string{"exit status 7"}, there: []string{
+		`{"Id": "a", "Config": {"Labels": {"aileron.image": "1"}}, "RepoTags": ["x:1"]}`,
+		`{"Id": "b", "Config": {"Labels": {"aileron.image": "1"}}}`,
+		`{"Id": "c", "Config": {"Labels": {"theirs": "1"}}}`,
+		`{"Id": "d"}`,
+		`{"Id": "e", "Config": {"Labels": {"aileron.image": "1"}}, "RepoTags": []}`,
+	}}
+	err := b.engine().Build(t.Context(), "x", Recipe{Dockerfile: []byte("FROM x\n")}, map[string]string{"aileron.image": "1"},
+		io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "exit status 7") {
+		t.Fatalf("the build ends with %v", err)
+	}
+	if want := []string{id(1), id(104), id(101)}; !slices.Equal(b.removed, want) {
+		t.Errorf("it removed %q, want its own and then what is nameless and has our label, the last first: %q", b.removed, want)
 	}
 }
 

@@ -16,8 +16,10 @@ type buildOutput struct {
 	last   string   // the last line of a command
 	failed string   // the last error of apt
 	made   []string // images of steps, in their order
+	reused []string // those of steps that were there
 	part   string   // a line whose end has not arrived
-	cached bool     // the step made nothing, or it began a stage
+	from   bool     // the step began a stage: what it names was there
+	cached bool     // the step made nothing
 	full   bool     // a disk is full
 }
 
@@ -82,7 +84,7 @@ func (o *buildOutput) note(text string) {
 func (o *buildOutput) noteLine(line string) {
 	if step := stepLine.FindStringSubmatch(line); step != nil {
 		o.step, o.last, o.failed = "step "+step[1], "", ""
-		o.cached = strings.EqualFold(step[2], "FROM") // what it names was there
+		o.from, o.cached = strings.EqualFold(step[2], "FROM"), false
 		return
 	}
 	if failed := aptError.FindStringSubmatch(line); failed != nil {
@@ -91,7 +93,10 @@ func (o *buildOutput) noteLine(line string) {
 	made := madeLine.FindStringSubmatch(line)
 	o.full = o.full || strings.Contains(strings.ToLower(line), noSpace)
 	switch {
-	case made != nil && !o.cached:
+	case made != nil && o.from:
+	case made != nil && o.cached:
+		o.reused = append(o.reused, made[1])
+	case made != nil:
 		o.made = append(o.made, made[1])
 	case strings.Contains(line, "-> Using cache"):
 		o.cached = true
