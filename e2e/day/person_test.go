@@ -48,7 +48,7 @@ type result struct {
 func newPerson(t *testing.T, c cell, command string) *person {
 	t.Helper()
 	harness.NeedEngine(t, c.engine)
-	p := &person{t: t, cell: c, agent: agents[c.agent], dir: shortDir(t)}
+	p := &person{t: t, cell: c, agent: agents[c.agent], dir: must.OpenDir(t)}
 	images := []recipes.Image{recipes.Agent(p.agent.name)}
 	if p.agent.packages != nil {
 		images = append(images, recipes.Golang())
@@ -76,22 +76,6 @@ func newPerson(t *testing.T, c cell, command string) *person {
 	p.env = []string{"AILERON_HOME=" + p.home, "AILERON_VAULT_PASSPHRASE=" + passphrase, "GIT_CONFIG_GLOBAL=" + config,
 		"GIT_CONFIG_NOSYSTEM=1", "NO_COLOR=1"}
 	return p
-}
-
-// shortDir is a directory below the shortest there is: socket paths are bounded. Every user may enter it.
-func shortDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "day-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	must.Do(t, os.Chmod(dir, 0o755))
-	return dir
 }
 
 // repository returns a directory with the files of acme/tool.

@@ -49,3 +49,13 @@ func ShortDir(t testing.TB) string {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
+
+// OpenDir returns a directory as [ShortDir] does, which every user may enter. What cannot be removed of it fails the
+// test: a user of a sandbox may have left it there.
+func OpenDir(t testing.TB) string {
+	t.Helper()
+	dir := Get(os.MkdirTemp("", "t-"))(t)
+	t.Cleanup(func() { Do(t, os.RemoveAll(dir)) })
+	Do(t, os.Chmod(dir, 0o755))
+	return dir
+}

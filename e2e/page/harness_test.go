@@ -213,6 +213,16 @@ func eval[T any](b *browser, expression string) T {
 	return v
 }
 
+// openQuestion opens the first request that waits for a person, by keyboard, and waits until it shows words.
+func (b *browser) openQuestion(words string) {
+	b.t.Helper()
+	b.press("5")
+	b.until(`document.activeElement.closest("#asks tr")`)
+	b.press("\r")
+	b.until(`!document.querySelector("#question").hidden`)
+	b.until(fmt.Sprintf(`document.querySelector("#question").innerText.includes(%q)`, words))
+}
+
 // until waits for a condition.
 func (b *browser) until(condition string) {
 	b.t.Helper()

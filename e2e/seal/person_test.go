@@ -72,22 +72,6 @@ func newPerson(t *testing.T, engine string, owner int, dir string, as ...string)
 	return p
 }
 
-// shortDir is a directory below the shortest there is: socket paths are bounded.
-func shortDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "seal-p-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	must.Do(t, os.Chmod(dir, 0o755))
-	return dir
-}
-
 func (p *person) command(args ...string) *exec.Cmd {
 	args = append(append([]string{}, p.as...), append([]string{program("aileron")}, args...)...)
 	cmd := exec.Command(args[0], args[1:]...)

@@ -20,7 +20,7 @@ func rootless(t *testing.T, engine string) *person {
 	if engine == "docker" {
 		needs = []string{"dockerd", "rootlesskit"}
 	}
-	dir := shortDir(t)
+	dir := must.OpenDir(t)
 	as := harness.Rootless(t, dir, needs...)
 	if engine == "docker" {
 		startDocker(t, dir, as)

@@ -40,7 +40,7 @@ func TestNothingLeavesABox(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			needEngine(t, c.engine)
-			p := newPerson(t, c.engine, c.owner, shortDir(t))
+			p := newPerson(t, c.engine, c.owner, must.OpenDir(t))
 			p.tryEverything(c.owner, c.flood)
 		})
 	}

@@ -74,6 +74,16 @@ func open(t *testing.T, o Options) *Session {
 	return s
 }
 
+// openStill opens a session that serves and watches nothing: the test reloads its grants.
+func openStill(t *testing.T, o Options) *Session {
+	t.Helper()
+	s := open(t, o)
+	must.Do(t, s.Serve(t.Context(), false))
+	s.stop()
+	s.serving.Wait()
+	return s
+}
+
 // rows returns the rows of a home's log but those with signed heads.
 func rows(t *testing.T, home string) []audit.Row {
 	t.Helper()

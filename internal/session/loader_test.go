@@ -258,10 +258,7 @@ func TestEachChangeOfTheGrantsHasARow(t *testing.T) {
 	install(t, o.Home)
 	must.Do(t, o.Vault.Init([]byte(testPassphrase)))
 	must.Do(t, o.Vault.Unlock([]byte(testPassphrase)))
-	s := open(t, o)
-	must.Do(t, s.Serve(t.Context(), false))
-	s.stop() // its watch: this test reloads
-	s.serving.Wait()
+	s := openStill(t, o)
 	reload := func() { s.loader.reload(t.Context()) }
 
 	name := must.Get(o.Vault.BindingName("bearer", string(githubFQN), "work"))(t)
@@ -338,10 +335,7 @@ func TestEachChangeOfTheGrantsHasARow(t *testing.T) {
 // The row of a change is in the log before the plane uses it; where it cannot be recorded, nothing is granted.
 func TestNothingIsGrantedThatIsNotRecorded(t *testing.T) {
 	o := newOptions(t)
-	s := open(t, o)
-	must.Do(t, s.Serve(t.Context(), false))
-	s.stop()
-	s.serving.Wait()
+	s := openStill(t, o)
 	install(t, o.Home)
 	closed := must.Get(audit.Open(filepath.Join(t.TempDir(), "audit.db"), audit.Options{}))(t)
 	must.Do(t, closed.Close())
@@ -395,10 +389,7 @@ func TestAChangeThatTakesAwayHasItsReason(t *testing.T) {
 	b := vault.Binding{Name: "bearer/aileron-connector-openai/default", Kind: "bearer",
 		Connector: "github://alrubinger/aileron-connector-openai", Identity: "default"}
 	must.Do(t, o.Vault.Bind(b, must.Get(vault.NewSecret([]byte(testToken)))(t)))
-	s := open(t, o)
-	must.Do(t, s.Serve(t.Context(), false))
-	s.stop()
-	s.serving.Wait()
+	s := openStill(t, o)
 	must.Do(t, o.Vault.Unlock([]byte(testPassphrase)))
 	bind(t, o, "work", "home") // of the other connector, which the session has not had a credential of
 	s.loader.reload(t.Context())
@@ -467,10 +458,7 @@ func TestAVaultThatCannotBeReadIsNoChange(t *testing.T) {
 	o := newOptions(t)
 	install(t, o.Home)
 	bind(t, o, "work")
-	s := open(t, o)
-	must.Do(t, s.Serve(t.Context(), false))
-	s.stop()
-	s.serving.Wait()
+	s := openStill(t, o)
 	must.Do(t, os.Mkdir(filepath.Join(o.Home, "vault", "format"), 0o700)) // reading a directory fails
 	for range 3 {
 		s.loader.reload(t.Context())
@@ -488,10 +476,7 @@ func TestNothingIsGrantedWhileTheHomeIsMissing(t *testing.T) {
 	o := newOptions(t)
 	install(t, o.Home)
 	bind(t, o, "work")
-	s := open(t, o)
-	must.Do(t, s.Serve(t.Context(), false))
-	s.stop()
-	s.serving.Wait()
+	s := openStill(t, o)
 	aside := o.Home + ".aside"
 	for _, want := range []proxy.Reason{proxy.ReasonHomeMissing, ""} {
 		if want != "" {

@@ -41,10 +41,7 @@ func TestAConnectorThatDoesNotFitChangesNothing(t *testing.T) {
 	bind(t, o, "work")
 	var log bytes.Buffer
 	o.logTo(&log)
-	s := open(t, o)
-	must.Do(t, s.Serve(t.Context(), false))
-	s.stop()
-	s.serving.Wait()
+	s := openStill(t, o)
 	before := api.Describe(s.plane)
 	remove := rival(t, o.Home)
 	for range 3 {
@@ -89,10 +86,7 @@ func TestAMisfitDoesNotComeInWhileNothingIsRecorded(t *testing.T) {
 	o := newOptions(t)
 	install(t, o.Home)
 	bind(t, o, "work")
-	s := open(t, o)
-	must.Do(t, s.Serve(t.Context(), false))
-	s.stop()
-	s.serving.Wait()
+	s := openStill(t, o)
 	closed := must.Get(audit.Open(filepath.Join(t.TempDir(), "audit.db"), audit.Options{}))(t)
 	must.Do(t, closed.Close())
 	whole := s.audit
