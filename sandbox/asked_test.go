@@ -135,6 +135,7 @@ func confined(a asked, b Box) []claim {
 	return []claim{
 		{"all capabilities are dropped", slices.Equal(h.CapDrop, []string{"ALL"})},
 		{"it is not privileged", !h.Privileged},
+		{"it has no group but its user's own", len(h.GroupAdd) == 0},
 		{"a program gets no rights by being run", slices.Contains(h.SecurityOpt, "no-new-privileges")},
 		{"the seccomp profile is ours", slices.Contains(h.SecurityOpt, "seccomp=THE PROFILE")},
 		{"its processes are counted", h.PidsLimit != nil && *h.PidsLimit > 0 && *h.PidsLimit <= 4096},
@@ -190,6 +191,7 @@ func TestASandboxIsAskedForWithEachPartOfTheSeal(t *testing.T) {
 	for _, kind := range []string{"podman", "docker"} {
 		t.Run(kind, func(t *testing.T) {
 			e, made := recorder(t, kind, container.Config{User: "agent", Env: []string{"OF=the image"}})
+			plantLists(t, e, "agent:x:1000:1000::/home/agent:/bin/sh\n", "agent:x:1000:\n")
 			b := anyBox(t)
 			b.Env, b.Mask = []string{"HTTPS_PROXY=http://127.0.0.1:3128"}, []string{filepath.Join(b.Dir, ".aileron")}
 			must.Get(e.createBox(t.Context(), b, &engine.Container{ID: "the-gateway"}, "THE PROFILE"))(t)

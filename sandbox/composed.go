@@ -107,10 +107,7 @@ func (e *Engine) ownVolumes(ctx context.Context, b box, made *createdBox) error 
 	if host, err := e.Host(ctx); err != nil || host.Rootless {
 		return err
 	}
-	uid, gid, err := e.idsOf(ctx, b.Image, made.user)
-	if err != nil {
-		return fmt.Errorf("make the volumes the user's: %w", err)
-	}
+	uid, gid := numbers(made.user)
 	names, err := e.VolumesOf(ctx, made.id)
 	if err != nil {
 		return err
@@ -150,14 +147,14 @@ func (e *Engine) ownVolumes(ctx context.Context, b box, made *createdBox) error 
 	return nil
 }
 
-// composedUser returns the user that a composition asks for in place of that of an image. ok reports whether the
-// command runs as that user: it is to be kept, or it is the owner of the project by another name.
-func (e *Engine) composedUser(ctx context.Context, b box, image engine.Image, host engine.Host, owner string) (
-	user string, ok bool, err error,
+// composedUser returns the user that a composition asks for in place of that of an image, and whether the command is to
+// run as that user.
+func (e *Engine) composedUser(ctx context.Context, b box, image engine.Image, host engine.Host, owner int) (
+	user string, kept bool, err error,
 ) {
 	c := b.composed()
 	user = cmp.Or(c.User, image.User)
-	if b.Composed == nil {
+	if c.User == "" {
 		return user, false, nil
 	}
 	missing, err := e.findUser(ctx, b.Image, c.User)
@@ -168,24 +165,24 @@ func (e *Engine) composedUser(ctx context.Context, b box, image engine.Image, ho
 		return user, false, &ImageError{Image: b.Image.Ref, Missing: []string{"the user " + c.User +
 			" that devcontainer.json names"}}
 	}
-	uid, _, err := e.idsOf(ctx, b.Image, user)
-	if c.KeepUser && c.User != "" {
-		if err == nil {
-			err = checkKept(host, user, uid, owner)
-		}
-		return user, err == nil, err
+	if !c.KeepUser {
+		return user, false, nil
 	}
-	return user, err == nil && !numeric(user) && strconv.Itoa(uid) == owner, nil
+	id, err := e.identityOf(ctx, b.Image, user)
+	if err == nil {
+		err = checkKept(host, user, id.uid, owner)
+	}
+	return user, err == nil, err
 }
 
 // checkKept refuses a user that would be another user of this host in the project: what such a command leaves there may
 // have its set-user-ID bit, and one as user 0 would leave programs of root's.
-func checkKept(host engine.Host, user string, uid int, owner string) error {
-	if host.Remapped || strconv.Itoa(uid) == owner {
+func checkKept(host engine.Host, user string, uid, owner int) error {
+	if host.Remapped || uid == owner {
 		return nil
 	}
 	return hint.New(fmt.Errorf("run as the user %q of the image: its number is %d, and that of the project's owner is "+
-		"%s; on this engine it would be user %[2]d of this host, and could leave set-user-ID programs of that user in the "+
+		"%d; on this engine it would be user %[2]d of this host, and could leave set-user-ID programs of that user in the "+
 		"project", user, uid, owner), "remove updateRemoteUserUID from devcontainer.json, and the command runs as the "+
 		"owner of the project; or start on an engine without root; or start without the devcontainer: --devcontainer=off")
 }

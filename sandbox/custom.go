@@ -39,6 +39,7 @@ func CustomImage(base Image, packages []string, file []byte) (Image, error) {
 		}
 		below := base
 		base = ownImage("project", &below, file)
+		base.project = true
 		base.Ref = "localhost/aileron/project:" + longDigest([]byte(below.Ref), file)
 		base.Help = "correct the Dockerfile, or start without it: --dockerfile=off"
 	}

@@ -23,7 +23,8 @@ type Features struct {
 func FeaturesImage(base Image, f Features) Image {
 	below := base
 	return Image{Ref: featuresRef([]byte(base.Ref), f), Dockerfile: base.Dockerfile, Base: &below, features: &f,
-		tier: base.Tier(), Help: "leave out the feature that fails, or start without the devcontainer: --devcontainer=off"}
+		tier: base.Tier(), project: true,
+		Help: "leave out the feature that fails, or start without the devcontainer: --devcontainer=off"}
 }
 
 func featuresRef(below []byte, f Features) string {

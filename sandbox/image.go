@@ -43,6 +43,8 @@ type Image struct {
 	// Build is what it is built of besides, for one of [BuiltImage].
 	Build    Build
 	features *Features // on Base; nil for any other image
+	// project: files of a project decide what is in it.
+	project bool
 	// tier is that of an image that a devcontainer composes; "" is base, or byo without a recipe.
 	tier string
 
@@ -81,7 +83,7 @@ func (i Image) Tier() string {
 }
 
 // ProjectImage returns an image that a project's devcontainer.json names.
-func ProjectImage(ref string) Image { return Image{Ref: ref, tier: tierDevcontainer} }
+func ProjectImage(ref string) Image { return Image{Ref: ref, tier: tierDevcontainer, project: true} }
 
 // BuiltImage returns an image of a project's devcontainer.json, whose base is nil unless its Dockerfile has the build
 // argument BASE. Nothing is built yet. What [CustomImage] says of a Dockerfile is so for this one, too.
@@ -91,7 +93,7 @@ func BuiltImage(file []byte, build Build, base *Image) Image {
 		below = base.Ref
 	}
 	return Image{Ref: "localhost/aileron/devcontainer:" + longDigest([]byte(below), []byte(build.Digest)),
-		Dockerfile: file, Base: base, Build: build, tier: tierDevcontainer,
+		Dockerfile: file, Base: base, Build: build, tier: tierDevcontainer, project: true,
 		Help: "correct the Dockerfile of the devcontainer, or start without it: --devcontainer=off"}
 }
 

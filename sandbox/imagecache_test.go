@@ -126,7 +126,7 @@ func TestAUserWithoutAnEntryGetsOne(t *testing.T) {
 		{"4321:4321", "user:x:4321:4321::/home/agent:/bin/bash\n", "\nuser:x:4321:\n"},
 		{"4321:100", "user:x:4321:100::/home/agent:/bin/bash\n", ""},
 		{"1000:77", "", "\nuser:x:77:\n"},
-		{"1000:1000", "", ""}, {"0:0", "", ""}, {"agent", "", ""}, {"", "", ""},
+		{"1000:1000", "", ""}, {"0:0", "", ""},
 	} {
 		e, image := withEtc(t, map[string]string{"etc/passwd": passwd, "etc/group": group})
 		files := must.Get(e.userFiles(t.Context(), image, c.user))(t)
@@ -161,7 +161,7 @@ func TestOnlyUser0OfAnImageWithAptGetsItsSettings(t *testing.T) {
 		apt  bool
 		user string
 		want int
-	}{{true, "0:0", 3}, {true, "", 3}, {true, "root", 3}, {true, "agent", 0}, {false, "0:0", 0}} {
+	}{{true, "0:0", 3}, {true, "0:7", 3}, {true, "7:0", 0}, {false, "0:0", 0}} {
 		delete(lists, "etc/apt/apt.conf.d/10")
 		if c.apt {
 			lists["etc/apt/apt.conf.d/10"] = "// none\n"

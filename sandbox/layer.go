@@ -52,10 +52,7 @@ func (e *Engine) EnsureLayer(ctx context.Context, img Image, l Layer, policy str
 		return img, hint.New(fmt.Errorf("add %s to the image %s: it lacks %s", l.Name, img.Ref, strings.Join(missing, "; ")),
 			"%s", l.Otherwise)
 	}
-	layered := func(from Image) Image {
-		return Image{Ref: "localhost/aileron/devcontainer-" + l.Name + ":" +
-			longDigest([]byte(img.id), []byte(from.id), l.Recipe), Dockerfile: l.Recipe, tier: img.Tier(), Help: l.Otherwise}
-	}
+	layered := func(from Image) Image { return layerOf(img, from, l) }
 	from, _, err := e.pin(ctx, l.From)
 	found := Image{}
 	if err == nil {
@@ -92,6 +89,13 @@ func (e *Engine) EnsureLayer(ctx context.Context, img Image, l Layer, policy str
 	}
 	found, _, err = e.pin(ctx, layered(from))
 	return found, err
+}
+
+// layerOf returns img with l, of an image of aileron's, on it.
+func layerOf(img, from Image, l Layer) Image {
+	return Image{Ref: "localhost/aileron/devcontainer-" + l.Name + ":" +
+		longDigest([]byte(img.id), []byte(from.id), l.Recipe), Dockerfile: l.Recipe, tier: img.Tier(), project: img.project,
+		Help: l.Otherwise}
 }
 
 // plainID returns an image's id as the builders of all engines take it for one.

@@ -78,7 +78,7 @@ func (e *Engine) checkImagePlace(ctx context.Context, s Spec, img Image) error {
 		}
 	}
 	s.Image = img
-	user, _, err := e.boxUser(ctx, box{Spec: s}, about)
+	as, err := e.boxUser(ctx, box{Spec: s}, about)
 	if err != nil {
 		return err
 	}
@@ -87,8 +87,7 @@ func (e *Engine) checkImagePlace(ctx context.Context, s Spec, img Image) error {
 		return err
 	}
 	defer image.Close()
-	uid, _ := numbers(user)
-	isRoot := user == "" || user == "root" || numeric(user) && uid == 0
+	uid, _ := numbers(as.user)
 	for _, dir := range ancestors(s.Dir) {
 		info, err := image.Ask(strings.TrimPrefix(dir, "/"))
 		switch {
@@ -98,8 +97,8 @@ func (e *Engine) checkImagePlace(ctx context.Context, s Spec, img Image) error {
 			return err
 		case !info.Mode.IsDir():
 			return &placeError{"the image has something else at " + dir}
-		case !isRoot && info.Mode.Perm()&0o001 == 0:
-			return &placeError{fmt.Sprintf("the image's %s is not for the user %s", dir, user)}
+		case uid != 0 && info.Mode.Perm()&0o001 == 0:
+			return &placeError{fmt.Sprintf("the image's %s is not for the user %s", dir, as.user)}
 		}
 	}
 	return nil

@@ -56,6 +56,9 @@ func (e *Engine) Check(ctx context.Context, s Spec) (_ Report, err error) {
 		return Report{}, err
 	}
 	id, err := e.createCheck(ctx, b, seccomp)
+	if bad := (*ImageError)(nil); errors.As(err, &bad) {
+		return Report{Missing: bad.Missing}, nil
+	}
 	if err != nil {
 		return Report{}, err
 	}
@@ -165,11 +168,6 @@ func (e *Engine) preflight(ctx context.Context, b box, id string) (Report, error
 		return r, fmt.Errorf("look at the sandbox: %w", err)
 	}
 	r.User, r.layer = c.User, c.Layer
-	missing, err := e.findUser(ctx, b.Image, r.User)
-	if err != nil || len(missing) > 0 { // Podman reads no file of a container whose user does not exist
-		r.Missing = append(r.Missing, missing...)
-		return r, err
-	}
 	dirs := searchPath(c.Env)
 	for _, name := range b.Needs {
 		if _, err := e.findCommand(ctx, b, id, name, dirs); errors.As(err, new(*CommandError)) {

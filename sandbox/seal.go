@@ -134,7 +134,7 @@ func (e *Engine) createBox(ctx context.Context, b box, gateway *engine.Container
 // own makes the user of a container the owner of what is to be theirs.
 func (e *Engine) own(ctx context.Context, b box, made *createdBox) error {
 	if b.State.Program != "" {
-		if err := e.chownState(ctx, b.State, b.Image, made.id, made.user); err != nil {
+		if err := e.chownState(ctx, b.State, made.id, made.user); err != nil {
 			return err
 		}
 	}
@@ -162,12 +162,12 @@ func (e *Engine) boxConfig(ctx context.Context, b box, seccomp string) (_ engine
 		return engine.Config{}, false, &ImageError{Image: img.Ref,
 			Missing: []string{"room for the project: its VOLUME " + volume + " lies over it"}}
 	}
-	user, ownHome, err := e.boxUser(ctx, b, theirs)
+	as, err := e.boxUser(ctx, b, theirs)
 	if err != nil {
 		return engine.Config{}, false, err
 	}
 	config := engine.Config{
-		Labels: labels(b.Session, "box"), Image: img.id, Command: b.argv(), User: user,
+		Labels: labels(b.Session, "box"), Image: img.id, Command: b.argv(), User: as.user, Groups: as.groups,
 		Dir: cmp.Or(b.composed().Dir, b.places()[0]),
 		TTY: b.TTY, Stdin: b.Stdin != nil,
 		// Process 1 ignores signals that it has no handler for: an init makes
@@ -181,7 +181,7 @@ func (e *Engine) boxConfig(ctx context.Context, b box, seccomp string) (_ engine
 	if b.ReadOnly {
 		config.ReadOnly = true
 		config.Tmpfs = map[string]string{"/tmp": "exec,mode=1777", "/var/tmp": "exec,mode=1777", "/run": "mode=0755"}
-		ownHome = e.mountHome(&config, user, ownHome)
+		as.ownHome = e.mountHome(&config, as.user, as.ownHome)
 	}
 	config.Mounts = append(config.Mounts, b.Spec.Mounts...)
 	if err := e.mountComposed(ctx, b, &config); err != nil {
@@ -203,7 +203,7 @@ func (e *Engine) boxConfig(ctx context.Context, b box, seccomp string) (_ engine
 	if err != nil {
 		return engine.Config{}, false, &ImageError{Image: img.Ref, Missing: []string{err.Error()}}
 	}
-	if b.ReadOnly || ownHome || !hasHome(theirs, user) {
+	if b.ReadOnly || as.ownHome || !as.hasHome {
 		env = append([]string{"HOME=" + path.Dir(Workspace)}, env...)
 	}
 	if more := b.composed().Env; more != nil {
@@ -223,7 +223,7 @@ func (e *Engine) boxConfig(ctx context.Context, b box, seccomp string) (_ engine
 		env = append(env, "PATH="+strings.Join(append([]string{own}, b.Path...), ":"))
 	}
 	config.Env = env
-	return config, ownHome, nil
+	return config, as.ownHome, nil
 }
 
 // maxOwnValue bounds what is kept of an image's own value of a variable. The

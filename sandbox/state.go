@@ -73,14 +73,11 @@ func (e *Engine) mountState(ctx context.Context, s State, config *engine.Config)
 // chownState makes the user of a created container the owner of its state, whose
 // files are the user's then: the name of the volume has the user in it. It is a
 // directory in the volume: engines change no owner of a volume's root.
-func (e *Engine) chownState(ctx context.Context, s State, image Image, id, user string) error {
-	uid, gid, err := e.idsOf(ctx, image, user)
-	if err != nil {
-		return fmt.Errorf("make the state the user's: %w", err)
-	}
+func (e *Engine) chownState(ctx context.Context, s State, id, user string) error {
+	uid, gid := numbers(user)
 	var archive bytes.Buffer
 	tw := tar.NewWriter(&archive)
-	err = errors.Join(tw.WriteHeader(&tar.Header{Name: "state/", Typeflag: tar.TypeDir, Mode: 0o700, Uid: uid, Gid: gid}),
+	err := errors.Join(tw.WriteHeader(&tar.Header{Name: "state/", Typeflag: tar.TypeDir, Mode: 0o700, Uid: uid, Gid: gid}),
 		tw.Close())
 	if err != nil {
 		return fmt.Errorf("make the state the user's: %w", err)
@@ -113,24 +110,6 @@ func (e copyError) Error() string {
 		return cause
 	}
 	return text
-}
-
-// idsOf returns the numbers of an image's user, which may be a name.
-func (e *Engine) idsOf(ctx context.Context, image Image, user string) (uid, gid int, err error) {
-	name, _, _ := strings.Cut(user, ":")
-	if numeric(user) || name == "" || name == "root" {
-		uid, gid = numbers(user)
-		return uid, gid, nil
-	}
-	etc, err := e.etcOf(ctx, image)
-	if err != nil {
-		return 0, 0, err
-	}
-	list, err := fs.ReadFile(etc, "etc/passwd")
-	if err != nil {
-		return 0, 0, fmt.Errorf("the image has no user %s: %w", name, err)
-	}
-	return idsIn(list, name)
 }
 
 // idsIn returns the numbers of a user of a list, as engines read it: the first entry decides, space around it does not

@@ -19,49 +19,66 @@ import (
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
+// runAs is the user of a command.
+type runAs struct {
+	user    string   // in numbers
+	groups  []string // besides that of user
+	hasHome bool     // in the image
+	ownHome bool     // it is given the home
+}
+
 // boxUser decides which user the command is. The image's own user is kept where
 // it can write to the project. Where it cannot, the command runs as the
 // project's owner, and gets a home of its own: without capabilities even user 0
 // is only the owner of its files. On a rootless engine user 0 is the person who
 // runs it.
-func (e *Engine) boxUser(ctx context.Context, b box, image engine.Image) (user string, ownHome bool, err error) {
+//
+// On any other engine it is that user of this host for what it leaves in the project, with any set-user-ID and
+// set-group-ID bit. So it is user 0 only in root's project, no image that a project has made chooses another user than
+// the owner, and its groups are those of the user on this host.
+func (e *Engine) boxUser(ctx context.Context, b box, image engine.Image) (runAs, error) {
 	host, err := e.Host(ctx)
 	if err != nil {
-		return "0:0", true, fmt.Errorf("ask %s whether it runs without root: %w", e.Kind(), err)
+		return runAs{}, fmt.Errorf("ask %s whether it runs without root: %w", e.Kind(), err)
 	}
 	if host.Rootless {
-		return "0:0", true, nil
+		return runAs{user: "0:0", ownHome: true}, nil
 	}
 	info, err := os.Stat(b.Dir)
 	if err != nil {
-		return "", false, fmt.Errorf("look at the project: %w", err)
+		return runAs{}, fmt.Errorf("look at the project: %w", err)
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
-	owner := ""
-	if ok {
-		owner = strconv.Itoa(int(st.Uid))
+	if !ok {
+		return runAs{}, fmt.Errorf("look at the project: the owner of %s is not known", b.Dir)
 	}
-	kept := false
-	if image.User, kept, err = e.composedUser(ctx, b, image, host, owner); err != nil {
-		return "", false, err
+	owner := identity{uid: int(st.Uid), gid: int(st.Gid)}
+	user, kept, err := e.composedUser(ctx, b, image, host, owner.uid)
+	if err != nil {
+		return runAs{}, err
 	}
-	homeless := numeric(image.User) && !namesHome(image.Env)
-	// The image of a project, which an agent may have opened to all, decides about no user of this host.
-	if kept || !ok || b.Composed == nil && openToAll(b.Dir) {
-		return image.User, homeless, nil
+	if missing, err := e.findUser(ctx, b.Image, user); err != nil {
+		return runAs{}, err
+	} else if len(missing) > 0 {
+		return runAs{}, &ImageError{Image: b.Image.Ref, Missing: missing}
 	}
-	// In numbers: what a name stands for is decided by the image.
-	uid, _, _ := strings.Cut(image.User, ":")
-	if owner == "0" && (uid == "" || uid == "root" || uid == "0") {
-		return "0:0", true, nil
+	id, err := e.identityOf(ctx, b.Image, user)
+	if err != nil {
+		return runAs{}, fmt.Errorf("look for the user of the sandbox: %w", err)
 	}
-	if uid == owner {
-		return image.User, homeless, nil
+	as := runAs{hasHome: hasHome(image, user), ownHome: numeric(user) && !namesHome(image.Env)}
+	chosen := !b.Image.project && b.Composed == nil && id.uid != 0 && openToAll(b.Dir)
+	switch {
+	case id.uid == 0 && owner.uid == 0:
+		id, as.ownHome = identity{}, true
+	case !kept && !chosen && id.uid != owner.uid:
+		id, as.ownHome = owner, true
 	}
-	if uid == "agent" && owner == "1000" {
-		return "1000:1000", false, nil
+	if !host.Remapped {
+		id = onHost(id.uid).confine(id, owner.gid)
 	}
-	return owner + ":" + strconv.Itoa(int(st.Gid)), true, nil
+	as.user, as.groups = id.String(), id.groupAdd()
+	return as, nil
 }
 
 // maxOpenEntries bounds the entries of a project that openToAll looks at.
@@ -90,7 +107,7 @@ func numeric(user string) bool {
 	return err == nil
 }
 
-// numbers are those of a user that has no name; root's, of one that has.
+// numbers are those of a user that has no name.
 func numbers(user string) (uid, gid int) {
 	_, _ = fmt.Sscanf(user, "%d:%d", &uid, &gid)
 	return uid, gid
@@ -138,9 +155,6 @@ func (e *Engine) userFiles(ctx context.Context, image Image, user string) ([]Fil
 		return nil, fmt.Errorf("look for the user of the sandbox: %w", err)
 	}
 	files := aptFiles(etc, user)
-	if !numeric(user) {
-		return files, nil // a name that the image knows, or its default
-	}
 	uid, gid := numbers(user)
 	name := freeName(etc, uid)
 	for _, list := range []struct {
@@ -227,7 +241,7 @@ const aptConf = "APT::Sandbox::User \"root\";\n"
 // to which apt downloads belong to apt's user once it was used. They become
 // root's.
 func aptFiles(etc fs.FS, user string) []File {
-	if name, _, _ := strings.Cut(user, ":"); name != "" && name != "root" && name != "0" {
+	if uid, _ := numbers(user); uid != 0 {
 		return nil
 	}
 	if info, err := fs.Stat(etc, "etc/apt/apt.conf.d"); err != nil || !info.IsDir() {

@@ -22,6 +22,7 @@ type Config struct {
 	Image    string   // by its id
 	Command  []string // a program and its arguments, in place of the image's entrypoint
 	User     string   // "" is the image's
+	Groups   []string // of the user besides its own and those that the image lists, by their numbers
 	Env      []string // added to the image's
 	Dir      string   // the working directory
 	Hostname string
@@ -114,7 +115,7 @@ func (c Config) config() *container.Config {
 func (e *Engine) hostConfig(c Config) *container.HostConfig {
 	host := &container.HostConfig{
 		NetworkMode: container.NetworkMode(c.Network), ReadonlyRootfs: c.ReadOnly,
-		CapDrop: []string{"ALL"}, CapAdd: c.CapAdd, SecurityOpt: securityOptions(c.Seccomp),
+		GroupAdd: c.Groups, CapDrop: []string{"ALL"}, CapAdd: c.CapAdd, SecurityOpt: securityOptions(c.Seccomp),
 		Resources: c.Limits.resources(container.Resources{Ulimits: ulimits()}),
 	}
 	if c.Memory > 0 {
