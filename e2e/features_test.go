@@ -91,9 +91,7 @@ func (r *featureRegistry) publish(metadata, install string) {
 // referenceCLI returns the directory of the reference implementation's program.
 func referenceCLI(t *testing.T) string {
 	t.Helper()
-	if !harness.Has(t, "npm") {
-		t.Skip("there is no npm")
-	}
+	harness.NeedNPM(t)
 	dir, err := harness.NodeModules("devcontainer-cli", "testdata/devcontainer")
 	if err != nil {
 		harness.Need(t, "the packages of testdata/devcontainer, which cannot be installed: "+err.Error())

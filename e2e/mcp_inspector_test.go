@@ -16,9 +16,7 @@ import (
 // The official Inspector's client is the judge of the protocol: its SDK is another than the server's.
 func TestTheOfficialInspectorListsAndCallsTools(t *testing.T) {
 	t.Parallel()
-	if !harness.Has(t, "npm") {
-		t.Skip("there is no npm")
-	}
+	harness.NeedNPM(t)
 	dir, err := harness.NodeModules("mcp-inspector", "testdata/inspector")
 	if err != nil {
 		harness.Need(t, "the packages of testdata/inspector, which cannot be installed: "+err.Error())

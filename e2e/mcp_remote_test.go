@@ -53,9 +53,7 @@ func serveEverything(t *testing.T, dir string) http.Handler {
 // names, and is told why it may not call another one.
 func TestToolsOfARemoteServerAreAllowedByName(t *testing.T) {
 	t.Parallel()
-	if !harness.Has(t, "npm") {
-		t.Skip("there is no npm")
-	}
+	harness.NeedNPM(t)
 	server, err := harness.NodeModules("mcp-everything", "testdata/everything")
 	if err != nil {
 		harness.Need(t, "the packages of testdata/everything, which cannot be installed: "+err.Error())

@@ -8,7 +8,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"testing"
 )
+
+// NeedNPM is Need where there is no npm: no script installs Node.js.
+func NeedNPM(t testing.TB) {
+	t.Helper()
+	if _, err := exec.LookPath("npm"); err != nil {
+		Need(t, "npm, which comes with Node.js")
+	}
+}
 
 // NodeModules returns a directory with Node's packages as the package-lock.json of dir names them, and the other files
 // of dir. They are installed once, into the user's cache, under a name that begins with name.
