@@ -18,6 +18,8 @@ import (
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/e2e/recipes"
+	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
 // featureRegistry is a registry of container images on loopback, with one version of one feature: what the protocol of
@@ -236,5 +238,74 @@ func TestFeaturesAreALayerOfADevcontainersImage(t *testing.T) {
 				t.Errorf("left: %s", left)
 			}
 		})
+	}
+}
+
+// An agent by name runs on an image with features, as one more layer: the variables and the commands of the features
+// apply, and the layer is another one when a feature is.
+func TestAnAgentIsPutOnAnImageWithFeatures(t *testing.T) {
+	bin := referenceCLI(t)
+	const engine, agent = "podman", "opencode"
+	u := composingFor(t, engine, recipes.Base(), stub.Script{}, interactives[agent].connector)
+	recipes.Need(t, engine, recipes.Agent(agent))
+	u.write(".devcontainer/devcontainer.json", image(`{"image": "BASE", "features": {"./own": {}}}`))
+	must.Do(t, os.Mkdir(filepath.Join(u.project, ".devcontainer", "own"), 0o755))
+	u.write(".devcontainer/own/devcontainer-feature.json", `{"id": "own", "version": "0.1.0",
+		"containerEnv": {"PATH": "/opt/own:${PATH}"}, "postCreateCommand": "own >order; command -v `+agent+` >>order"}`)
+	install := func(word string) {
+		u.write(".devcontainer/own/install.sh", "#!/bin/sh\nset -e\nmkdir -p /opt/own\n"+
+			"printf '#!/bin/sh\\necho "+word+" $(id -un)\\n' >/opt/own/own\nchmod 0755 /opt/own/own\n")
+	}
+	with := func(path string, args ...string) result {
+		cmd := u.command(args...)
+		cmd.Env = append(cmd.Env, "PATH="+path)
+		return finish(t, cmd)
+	}
+	alone := os.Getenv("PATH")
+	path := bin + ":" + alone
+	launch := func(path string, flags ...string) result {
+		args := append([]string{"launch", "--sandbox=" + engine, "--keep=false", "--dir", u.project}, u.reach()...)
+		return with(path, append(append(args, flags...), agent, "--", "--version")...)
+	}
+	build := func() string {
+		r := with(path, "sandbox", "build", "--sandbox="+engine, "--agent", agent, "--dir", u.project, "--trust-project",
+			"--if-missing", "--yes")
+		name := strings.TrimSpace(r.out)
+		if r.code != 0 || !strings.HasPrefix(name, "localhost/aileron/devcontainer-"+agent+":") {
+			t.Fatalf("the image is %q, exit %d\n%s", name, r.code, r.err)
+		}
+		t.Cleanup(func() { u.ask("image", "rm", name) })
+		return name
+	}
+	install("one")
+	refused := launch(path, "--trust-project")
+	if refused.code != 1 {
+		t.Errorf("without consent: exit %d\n%s", refused.code, refused.err)
+	}
+	contains(t, "the refusal", refused.err, "the image has none, and a person must agree to add it as one more layer")
+	first := build()
+	runs := func(want string) {
+		t.Helper()
+		r := launch(alone, "--sandbox-build=never") // without the program of the features
+		if r.code != 0 || !strings.ContainsAny(r.out, "0123456789") {
+			t.Fatalf("exit %d, %q\n%s", r.code, r.out, r.err)
+		}
+		order := string(must.Get(os.ReadFile(filepath.Join(u.project, "order")))(t))
+		if order != want+"\n/usr/local/bin/"+agent+"\n" {
+			t.Errorf("the command of the feature wrote %q, want %q", order, want)
+		}
+		must.Do(t, os.Remove(filepath.Join(u.project, "order")))
+	}
+	runs("one agent")
+	install("two")
+	if r := launch(alone, "--sandbox-build=never"); r.code != 1 {
+		t.Errorf("with another feature: exit %d, %q\n%s", r.code, r.out, r.err)
+	}
+	if second := build(); second == first {
+		t.Errorf("the layer on another feature is %s again", first)
+	}
+	runs("two agent")
+	if left := u.leftovers(); left != "" {
+		t.Errorf("left: %s", left)
 	}
 }

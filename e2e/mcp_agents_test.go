@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/e2e/recipes"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -72,12 +73,9 @@ func TestPiIsToldOfTheServerByAFileOfTheSession(t *testing.T) {
 	}
 }
 
-// AILERON_TEST_AGENTS is a directory with claude, codex, opencode and pi: some 700 MB, which no test fetches.
+// Without a sandbox the real agents have the operations as tools. Pi's image has a version without MCP.
 func TestAnAgentOnTheHostCallsAnOperationAsATool(t *testing.T) {
-	dir := os.Getenv("AILERON_TEST_AGENTS")
-	if dir == "" {
-		t.Skip("AILERON_TEST_AGENTS names no directory with agents")
-	}
+	dir := recipes.OnHost(t, "claude", "codex", "opencode")
 	for _, c := range []struct {
 		agent, model string
 		args         []string
@@ -89,7 +87,6 @@ func TestAnAgentOnTheHostCallsAnOperationAsATool(t *testing.T) {
 			"-m", "lab-model", "call the tool"}, nil},
 		{"opencode", "anthropic", []string{"run", "-m", "anthropic/claude-sonnet-4-5", "call the tool"},
 			[]string{`OPENCODE_CONFIG_CONTENT={"mcp":{"other":{"type":"local","command":["true"],"enabled":false}}}`}},
-		{"pi", "anthropic", []string{"--provider", "anthropic", "--model", "claude-sonnet-4-5", "-p", "call the tool"}, nil},
 	} {
 		t.Run(c.agent, func(t *testing.T) {
 			t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/e2e/recipes"
 	"github.com/ALRubinger/aileron/e2e/stub"
 )
 
@@ -73,10 +74,7 @@ echo "$ANTHROPIC_BASE_URL $ANTHROPIC_API_KEY"
 // The agents that take their endpoint from the environment, without the proxy and the CA of their session: what they
 // send to their model arrives by the endpoint, or not at all.
 func TestAgentsOnTheHostTakeTheModelEndpoint(t *testing.T) {
-	dir := os.Getenv("AILERON_TEST_AGENTS")
-	if dir == "" {
-		t.Skip("AILERON_TEST_AGENTS names no directory with agents")
-	}
+	dir := recipes.OnHost(t, "claude", "opencode")
 	for _, c := range []struct {
 		name, agent, model string
 		args               []string
@@ -100,7 +98,7 @@ func TestAgentsOnTheHostTakeTheModelEndpoint(t *testing.T) {
 			r := finish(t, cmd)
 			answered := 0
 			for _, row := range u.rows("--connector", connectors[c.model].FQN) {
-				if row["host"] != nil && row["source"] != "daemon_request_boundary" {
+				if row["host"] != "" && row["source"] != "daemon_request_boundary" {
 					t.Errorf("a request came by %v", row["source"])
 				}
 				if row["decision"] == "proxied" && row["status"] == 200.0 {
