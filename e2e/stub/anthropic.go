@@ -37,14 +37,20 @@ func (s *Server) anthropic() http.Handler {
 }
 
 func message(model string, c *call) map[string]any {
-	m := map[string]any{"id": "msg_1", "type": "message", "role": "assistant", "model": model, "stop_sequence": nil,
+	id := "msg_1"
+	if c != nil {
+		id += c.id // Claude Code joins messages of one id
+	}
+	m := map[string]any{"id": id, "type": "message", "role": "assistant", "model": model, "stop_sequence": nil,
 		"usage": map[string]int{"input_tokens": 10, "output_tokens": 5}}
 	if c == nil {
 		m["content"], m["stop_reason"] = []any{map[string]any{"type": "text", "text": final}}, "end_turn"
 	} else {
-		m["content"] = []any{map[string]any{"type": "tool_use", "id": "toolu_1", "name": c.name,
-			"input": json.RawMessage(c.arguments)}}
-		m["stop_reason"] = "tool_use"
+		use := map[string]any{"type": "tool_use", "id": c.id, "name": c.name, "input": json.RawMessage(c.arguments)}
+		m["content"], m["stop_reason"] = []any{use}, "tool_use"
+		if c.says != "" {
+			m["content"] = []any{map[string]any{"type": "text", "text": c.says}, use}
+		}
 	}
 	return m
 }
@@ -53,18 +59,26 @@ func streamMessage(out stream, model string, c *call) {
 	start := message(model, c)
 	start["content"], start["stop_reason"] = []any{}, nil
 	out.event("message_start", map[string]any{"message": start})
-	block, stop := map[string]any{"type": "text", "text": ""}, "end_turn"
-	delta, field, text := "text_delta", "text", final
+	text, stop, index := final, "end_turn", 0
 	if c != nil {
-		block, stop = map[string]any{"type": "tool_use", "id": "toolu_1", "name": c.name, "input": map[string]any{}},
-			"tool_use"
-		delta, field, text = "input_json_delta", "partial_json", c.arguments
+		text, stop = c.says, "tool_use"
 	}
-	out.event("content_block_start", map[string]any{"index": 0, "content_block": block})
-	for _, half := range halves(text) {
-		out.event("content_block_delta", map[string]any{"index": 0, "delta": map[string]any{"type": delta, field: half}})
+	block := func(start map[string]any, delta, field, text string) {
+		out.event("content_block_start", map[string]any{"index": index, "content_block": start})
+		for _, half := range halves(text) {
+			out.event("content_block_delta", map[string]any{"index": index,
+				"delta": map[string]any{"type": delta, field: half}})
+		}
+		out.event("content_block_stop", map[string]any{"index": index})
+		index++
 	}
-	out.event("content_block_stop", map[string]any{"index": 0})
+	if text != "" {
+		block(map[string]any{"type": "text", "text": ""}, "text_delta", "text", text)
+	}
+	if c != nil {
+		block(map[string]any{"type": "tool_use", "id": c.id, "name": c.name, "input": map[string]any{}},
+			"input_json_delta", "partial_json", c.arguments)
+	}
 	out.event("message_delta", map[string]any{"delta": map[string]any{"stop_reason": stop, "stop_sequence": nil},
 		"usage": map[string]int{"output_tokens": 5}})
 	out.event("message_stop", map[string]any{})

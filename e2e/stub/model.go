@@ -41,8 +41,8 @@ type schema struct {
 	} `json:"properties"`
 }
 
-// call is the one tool call that the model makes.
-type call struct{ name, arguments, namespace string }
+// call is the tool call that the model makes. Before it, the model may say something.
+type call struct{ name, arguments, namespace, id, says string }
 
 // decide is the whole model: a conversation with a tool's result gets its
 // final text; one that offers a shell gets the script's command; any other (a
@@ -50,6 +50,12 @@ type call struct{ name, arguments, namespace string }
 func (s *Server) decide(ctx context.Context, p prompt) *call {
 	said := string(p.Messages) + string(p.Input)
 	if c := p.wait(); c != nil {
+		return c
+	}
+	if id := p.waiting(); s.script.Again && id != "" {
+		c := s.shell(p.Tools)
+		c.id, c.says = fmt.Sprint("toolu_again_", strings.Count(said, "tool_result")),
+			"I wait for your approval of "+id+", and then send the same request again."
 		return c
 	}
 	for _, result := range []string{`"tool_result"`, `"role":"tool"`, `_call_output"`} {
@@ -66,7 +72,12 @@ func (s *Server) decide(ctx context.Context, p prompt) *call {
 	if s.script.Command == "" && s.script.Tool == "" {
 		return nil
 	}
-	for _, t := range p.Tools {
+	return s.shell(p.Tools)
+}
+
+// shell returns the call of the script's command, or of its tool, with one of these tools; nil if none is for it.
+func (s *Server) shell(tools []tool) *call {
+	for _, t := range tools {
 		name, params := t.Name, t.Parameters
 		if t.Function.Name != "" {
 			name, params = t.Function.Name, t.Function.Parameters
@@ -75,18 +86,18 @@ func (s *Server) decide(ctx context.Context, p prompt) *call {
 		}
 		if s.script.Tool != "" {
 			if strings.HasSuffix(name, s.script.Tool) {
-				return &call{name: name, arguments: "{}"}
+				return &call{name: name, arguments: "{}", id: "toolu_1"}
 			}
 			for _, inner := range t.Tools {
 				if strings.HasSuffix(inner.Name, s.script.Tool) {
-					return &call{inner.Name, "{}", name}
+					return &call{name: inner.Name, arguments: "{}", namespace: name, id: "toolu_1"}
 				}
 			}
 			continue
 		}
 		switch strings.ToLower(name) {
 		case "bash", "shell", "exec_command":
-			return &call{name: name, arguments: s.arguments(params)}
+			return &call{name: name, arguments: s.arguments(params), id: "toolu_1"}
 		}
 	}
 	return nil
@@ -109,6 +120,23 @@ func (p prompt) wait() *call {
 		return nil
 	}
 	return &call{name: "write_stdin", arguments: `{"session_id":` + id[1] + `,"chars":"","yield_time_ms":60000}`}
+}
+
+// approvalID is in the response to a request that waits, as a tool's result quotes it.
+var approvalID = regexp.MustCompile(`approval_id\W+([0-9A-Z]{26})`)
+
+// waiting returns the id of the approval that the last message's tool result says is needed, or "".
+func (p prompt) waiting() string {
+	var messages []json.RawMessage
+	if json.Unmarshal(p.Messages, &messages) != nil || len(messages) == 0 {
+		return ""
+	}
+	last := string(messages[len(messages)-1])
+	ids := approvalID.FindAllStringSubmatch(last, -1)
+	if len(ids) == 0 || !strings.Contains(last, "approval_required") {
+		return ""
+	}
+	return ids[len(ids)-1][1]
 }
 
 // arguments fits the command to the tool's own schema.

@@ -45,6 +45,10 @@ type Script struct {
 	Tool    string // the end of the name of a tool that the model calls first, without arguments; "": none
 	Hold    bool   // the model's answer to the command's result waits for Release
 
+	// Again makes Anthropic's model say that it waits, and ask for the command again, as long as the command's result
+	// is that of a request that needs an approval.
+	Again bool
+
 	// Subscription makes Anthropic demand the key as a bearer, as the token of a
 	// subscription is one.
 	Subscription bool
