@@ -80,7 +80,8 @@ func finishesAfterTheApproval(t *testing.T, a prompted) {
 	if len(posts) != 1 || posts[0].Body != "first" {
 		t.Errorf("before the second approval the service got %+v", posts)
 	}
-	if q := u.must("approval", "show", id[1]).out; !strings.Contains(q, "asker write") || !strings.Contains(q, " of "+a.agent+"\n") ||
+	q := u.must("approval", "show", id[1]).out
+	if !strings.Contains(q, "asker write") || !strings.Contains(q, " of "+a.agent+"\n") ||
 		body != "" && !strings.Contains(q, "| "+body+"\n") {
 		t.Errorf("what it waits for is shown as\n%s", q)
 	}
@@ -115,8 +116,8 @@ func (u *user) posts() (posts []stub.Seen) {
 	return posts
 }
 
-// approvedWere checks the log: each of these was approved by the owner, and one request passed by it. The second one had
-// been told to come back.
+// approvedWere checks the log: each of these was approved by the owner, and one request passed by it. The agent had been
+// told to come back for the second one.
 func (u *user) approvedWere(ids ...string) {
 	u.t.Helper()
 	var approved, passed, told []string

@@ -7,6 +7,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/ALRubinger/aileron/audit"
+	"github.com/ALRubinger/aileron/internal/auditpage"
+	"github.com/ALRubinger/aileron/internal/config"
 )
 
 // opened opens the page of a log with a few sessions, and waits for its rows.
@@ -53,6 +55,7 @@ func TestEachTaskIsDoneWithTheKeyboard(t *testing.T) {
 	b.shoot("sessions")
 	b.press("4")
 	b.until(`document.querySelector("#panel").innerText.includes("bearer/github/work")`)
+	b.until(`document.querySelector("#panel").innerText.includes("Used by model")`)
 	b.shoot("use")
 	b.press(kb.Enter)
 	b.until(`document.querySelector("#filter [name=binding]").value === "bearer/github/work"`)
@@ -94,6 +97,52 @@ func TestEachTaskIsDoneWithTheKeyboard(t *testing.T) {
 	b.press(kb.Enter)
 	b.until(`!document.querySelector("#detail").hidden`)
 	b.shoot("narrow-detail")
+}
+
+// Tokens and money are shown by model, agent and session; an agent and a session are opened.
+func TestWhatWasUsedIsShown(t *testing.T) {
+	path := writeLog(t)
+	for i, session := range []string{claude, claude, codex} {
+		metered := request(session, audit.NewID(), "POST", "api.anthropic.com", "/v1/messages", "messages.create", 200)
+		metered[1].Fields["meters"] = map[string]any{"input_tokens": 1_500_000, "output_tokens": 20 + i}
+		metered[1].Fields["meters_model"] = []string{"claude-sonnet-4-5", hostile, "gpt-5"}[i]
+		appendRows(t, path, metered...)
+	}
+	b := newBrowser(t)
+	b.open(serveWith(t, auditpage.Options{Log: path, Prices: func() (config.Prices, error) {
+		return config.Prices{Currency: "EUR", Model: map[string]map[string]float64{"claude-*": {"input_tokens": 3}}}, nil
+	}}).URL())
+	b.until(`document.querySelectorAll("#list .row:not([hidden])").length > 10`)
+	b.press("4")
+	row := func(label string) string {
+		t.Helper()
+		b.until(`document.querySelector('#panel tr[aria-label="` + label + `"]')`)
+		return strings.Join(strings.Fields(b.text(`#panel tr[aria-label="`+label+`"]`)), " ")
+	}
+	for label, want := range map[string]string{
+		"model claude-sonnet-4-5": "claude-sonnet-4-5 1 18 kB 1 500 000 20 4.50+",
+		"model gpt-5":             "gpt-5 1 18 kB 1 500 000 22 -",
+		"agent codex":             "codex 47 862 kB 1 500 000 22 -",
+		"session " + codex:        "codex" + codex + " 47 862 kB 1 500 000 22 -",
+	} {
+		if got := row(label); got != want {
+			t.Errorf("%s is shown as %q, want %q", label, got, want)
+		}
+	}
+	if heads := b.text("#panel"); !strings.Contains(heads, "Cost EUR") || !strings.Contains(heads, "input tokens") ||
+		strings.Contains(heads, hostile) {
+		t.Errorf("the page shows %q", heads)
+	}
+	b.shoot("used")
+	eval[bool](b, `document.querySelector('#panel tr[aria-label="session `+codex+`"]').focus() ?? true`)
+	b.press("k" + kb.ArrowDown + kb.Enter)
+	b.until(`document.querySelector("#filter [name=session]").value === "` + codex + `"`)
+	b.press("4")
+	b.until(`document.querySelector('#panel tr[aria-label="agent codex"]') &&
+		!document.querySelector('#panel tr[aria-label="agent claude"]')`)
+	eval[bool](b, `document.querySelector('#panel tr[aria-label="agent codex"]').focus() ?? true`)
+	b.press(kb.Enter)
+	b.until(`document.querySelector("#filter [name=agent]").value === "codex"`)
 }
 
 // A person who has gone on is not taken back by an answer that comes late.

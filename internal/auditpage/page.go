@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/review"
@@ -49,6 +50,8 @@ type Options struct {
 	Explain func(*review.Story)
 	// Exports are the formats in which the rows can be saved, by name.
 	Exports []Export
+	// Prices, if not nil, returns what requests cost.
+	Prices func() (config.Prices, error)
 	// Desk, if not nil, makes the page one on which a person also decides what waits.
 	Desk Desk
 }
@@ -187,6 +190,7 @@ func (p *Page) routes() http.Handler {
 		"GET /api/find":    p.find,
 		"GET /api/ticket":  p.ticket,
 		"GET /api/counts":  p.counts,
+		"GET /api/used":    p.used,
 		"GET /api/started": p.started,
 		"GET /api/verify":  p.verify,
 	}

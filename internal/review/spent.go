@@ -39,7 +39,7 @@ func Spending(ctx context.Context, prices config.Prices, by string, agents *Agen
 func Spent(ctx context.Context, l *audit.Log, filter audit.Filter, prices config.Prices, by string) ([]spending.Use,
 	error) {
 	sum := Spending(ctx, prices, by, &Agents{Open: func() (*audit.Log, error) { return l, nil }})
-	for _, f := range outcomes(filter) {
+	for _, f := range Outcomes(filter) {
 		if err := l.Each(ctx, f, func(r audit.Row) error { sum.Add(&r); return nil }); err != nil {
 			return nil, err
 		}
@@ -51,9 +51,9 @@ func Spent(ctx context.Context, l *audit.Log, filter audit.Filter, prices config
 	return uses, nil
 }
 
-// outcomes returns filters for the outcomes of what was sent, which the log finds by its index. One that has a limit, a
+// Outcomes returns filters for the outcomes of what was sent, which the log finds by its index. One that has a limit, a
 // decision or an event is left as it is.
-func outcomes(f audit.Filter) (all []audit.Filter) {
+func Outcomes(f audit.Filter) (all []audit.Filter) {
 	if f.Limit > 0 || f.Decision != "" || f.Event != "" {
 		return []audit.Filter{f}
 	}

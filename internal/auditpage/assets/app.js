@@ -6,6 +6,7 @@ import { cells, fill, head } from "./rowview.js";
 import * as detail from "./detail.js";
 import * as chart from "./chart.js";
 import * as panels from "./panels.js";
+import * as spent from "./spent.js";
 import * as approvals from "./approvals.js";
 import { keys, explain } from "./keys.js";
 
@@ -87,6 +88,7 @@ function search() {
   underWay();
   state.counts = null; // they are of another filter
   if (state.view === "refusals" || state.view === "use") panels.counting();
+  if (state.view === "use") addUp();
   count();
 }
 
@@ -169,6 +171,13 @@ async function count() {
   state.quick = state.counted - begun < 400;
 }
 
+// addUp shows what the selected requests have used.
+function addUp() {
+  state.summing?.abort();
+  state.summing = new AbortController();
+  spent.load(state.query, (by, name) => filterBy({ ...state.query, [by]: name }), fail, panels.keepFocus, state.summing.signal);
+}
+
 // offer lists the names that a field of the filter can have.
 const offer = (id, names) => $(id).replaceChildren(...[...new Set(names)].filter(Boolean).map((n) => h("option", { value: n })));
 
@@ -182,7 +191,8 @@ function showCounts() {
   }
   if (!state.counts || (state.view !== "refusals" && state.view !== "use")) return;
   panels.grouped(state.counts, state.view, (g) =>
-    filterBy(state.view === "refusals" ? { ...state.query, decision: "rejected", reason: g.name } : { ...state.query, binding: g.name }, g));
+    filterBy(state.view === "refusals" ? { ...state.query, decision: "rejected", reason: g.name } : { ...state.query, binding: g.name }),
+    state.view === "use" ? spent.section : "");
 }
 
 // view shows one of the views.
@@ -200,6 +210,7 @@ function view(name) {
   $("approvals").hidden = name !== "approvals";
   if (name === "events") list.measure();
   if (name === "approvals") approvals.list();
+  if (name === "use") addUp(); else state.summing?.abort();
   if (name === "sessions") {
     const { agent, session, since, until } = state.query;
     state.asked = new AbortController();
@@ -298,7 +309,7 @@ const acts = {
   close: () => { $("record").hidden = true; if (state.view === "approvals") return approvals.close(); if (detail.isOpen()) detail.close(); $("list").focus(); },
   find: () => form.elements.id.focus(), host: () => form.elements.host.focus(),
   more: () => { showRest($("rest").hidden); if (!$("rest").hidden) form.elements.agent.focus(); },
-  clear: () => filterBy({}), live: () => live(!state.live), refresh: () => count(),
+  clear: () => filterBy({}), live: () => live(!state.live), refresh: () => { count(); if (state.view === "use") addUp(); },
   rows: () => { state.rows = !state.rows; $("rows").setAttribute("aria-pressed", state.rows); search(); },
   refused: () => filterBy({ ...state.query, decision: state.query.decision === "rejected" ? "" : "rejected" }),
   session: () => { const row = list.row(list.current); if (row?.session) filterBy({ session: row.session }); },

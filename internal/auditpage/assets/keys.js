@@ -34,7 +34,7 @@ const views = ["events", "sessions", "refusals", "use", "approvals"];
 // explain lists the keys, those of approvals where they can be decided.
 export function explain(list, deciding) {
   const entry = (name, text) => [h("dt", null, name), h("dd", null, text)];
-  list.append(...entry(deciding ? "1 2 3 4 5" : "1 2 3 4", `events, sessions, refusals, credentials${deciding ? ", approvals" : ""}`),
+  list.append(...entry(deciding ? "1 2 3 4 5" : "1 2 3 4", `events, sessions, refusals, what was used${deciding ? ", approvals" : ""}`),
     ...table.filter((t) => t[0] && (deciding || t[4] !== "approvals")).flatMap(([name, text]) => entry(name, text)));
 }
 

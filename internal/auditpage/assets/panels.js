@@ -2,14 +2,14 @@
 import { $, h, when, number, hue } from "./dom.js";
 import { get } from "./api.js";
 
-const table = (titles, rows, empty) => rows.length === 0 ? h("p", { class: "quiet" }, empty) : h("table", null,
+export const table = (titles, rows, empty) => rows.length === 0 ? h("p", { class: "quiet" }, empty) : h("table", null,
   h("thead", null, h("tr", null, titles.map((t) => h("th", { scope: "col" }, t)))),
   h("tbody", null, rows));
 
-// opening returns a row that is opened with Enter or a click.
-const opening = (label, open, cells) => h("tr", {
-  tabindex: "0", "aria-label": label, onclick: open,
-  onkeydown: (e) => { if (e.key === "Enter") { e.preventDefault(); open(); } },
+// opening returns a row that is opened with Enter or a click; open is null for one that is only read.
+export const opening = (label, open, cells) => h("tr", {
+  tabindex: "0", "aria-label": label, ...(open && { onclick: open }), class: open ? null : "plain",
+  onkeydown: (e) => { if (e.key === "Enter" && open) { e.preventDefault(); open(); } },
 }, cells.map((c) => h("td", null, c)));
 
 const progress = (counts) => counts.done ? null :
@@ -17,8 +17,8 @@ const progress = (counts) => counts.done ? null :
 
 const listed = (names) => names.map((n) => h("span", { class: "tally" }, h("bdi", null, n.name), h("b", null, number(n.n))));
 
-// grouped shows the groups of counts.
-export function grouped(counts, what, open) {
+// grouped shows the groups of counts, and what is below them.
+export function grouped(counts, what, open, below) {
   const refusals = what === "refusals";
   const titles = refusals ? ["Reason", "Refused", "Sessions", "Last", "Hosts"]
     : ["Credential", "Sent", "Refused", "Sessions", "Agents", "Last", "Operations", "Refused because"];
@@ -30,14 +30,14 @@ export function grouped(counts, what, open) {
   keepFocus(() => $("panel").replaceChildren(
     h("h2", null, refusals ? "Refusals by reason" : "Use of credentials"),
     table(titles, rows, counts.done ? (refusals ? "Nothing was refused." : "No request was made.") : ""),
-    progress(counts) || ""));
+    progress(counts) || "", below));
 }
 
 // counting stands for groups of which nothing is known yet.
 export const counting = () => keepFocus(() => $("panel").replaceChildren(h("p", { class: "quiet" }, "Counting")));
 
 // keepFocus keeps the focus in the same row while rows are made anew, and moves it to the first one that is there.
-function keepFocus(change) {
+export function keepFocus(change) {
   const rows = () => [...$("panel").querySelectorAll("tbody tr")];
   const label = document.activeElement?.getAttribute?.("aria-label");
   const inside = rows().includes(document.activeElement), waiting = document.activeElement === $("view");

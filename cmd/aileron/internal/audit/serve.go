@@ -16,6 +16,7 @@ import (
 	"github.com/ALRubinger/aileron/audit/export"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/auditpage"
+	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/report"
@@ -37,7 +38,7 @@ func newAuditServeCommand(a *cli.App) *cobra.Command {
 		Use:   "serve",
 		Short: "Show the log as a page in a browser of this machine",
 		Long: "Serve a page that lists the log's events as they are written, with filters, sessions,\n" +
-			"refusals by reason, the use of credentials, and files to save. It only reads; with\n" +
+			"refusals by reason, the use of credentials, of tokens and of money, and files to save. It only reads; with\n" +
 			"--decide it also shows what waits for your approval, and takes your decisions.\n\n" +
 			"The link that is printed can be used once, by one tab, and on this machine only. There is\n" +
 			"no flag to open a browser: other users could read the link in its arguments. The server\n" +
@@ -72,6 +73,10 @@ func auditServe(ctx context.Context, a *cli.App, opts serveOptions) error {
 		Connector: func(name string) (string, error) {
 			fqn, err := connectors.NewNames(a.Dir).Resolve(name)
 			return string(fqn), err
+		},
+		Prices: func() (config.Prices, error) {
+			_, conf, err := a.Settings()
+			return conf.Prices, err
 		},
 		Explain: func(s *review.Story) { report.ExplainStory(a.Dir, s) },
 		Exports: []auditpage.Export{
