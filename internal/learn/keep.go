@@ -19,9 +19,10 @@ const (
 	maxKeptSize = 64 << 20
 )
 
-// PruneNotes removes the notes of sessions that were last written before a time, and then the oldest ones until the
-// bounds hold. It leaves those of which running is true, and what else is in the directory. removed is how many it has
-// removed.
+// PruneNotes removes the notes of sessions that were last written before a time, then the oldest ones until there are no
+// more than the bound, and then the largest ones until they are no more bytes than theirs. A session can fill its file:
+// so it cannot displace the notes of others, which stay if they are a [maxKept]th of the bytes at most. It leaves those
+// of which running is true, and what else is in the directory. removed is how many it has removed.
 func PruneNotes(home string, before time.Time, running func(session string) bool) (removed int, err error) {
 	root, err := os.OpenRoot(filepath.Dir(NotesPath(home, "")))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,16 +37,21 @@ func PruneNotes(home string, before time.Time, running func(session string) bool
 		return 0, fmt.Errorf("prune the notes of learning sessions: %w", err)
 	}
 	var failed error
-	for i, info := range kept {
-		if !info.ModTime().Before(before) && len(kept)-i <= maxKept && size <= maxKeptSize {
-			break
-		}
+	remove := func(info fs.FileInfo) {
 		size -= info.Size()
 		if err := root.Remove(info.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			failed = errors.Join(failed, err)
-			continue
+			return
 		}
 		removed++
+	}
+	for len(kept) > 0 && (kept[0].ModTime().Before(before) || len(kept) > maxKept) {
+		remove(kept[0])
+		kept = kept[1:]
+	}
+	slices.SortStableFunc(kept, func(a, b fs.FileInfo) int { return cmp.Compare(b.Size(), a.Size()) })
+	for i := 0; i < len(kept) && size > maxKeptSize; i++ {
+		remove(kept[i])
 	}
 	return removed, failed
 }

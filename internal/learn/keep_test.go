@@ -66,10 +66,9 @@ func TestTheNotesOfAHomeAreBounded(t *testing.T) {
 	if _, err := os.Stat(NotesPath(home, "01M8JFKDHS0E5DX327S2000002")); err == nil {
 		t.Error("the oldest is there")
 	}
-	large := notesAt(t, home, 500, 15, maxKeptSize)
 	n, err := PruneNotes(home, never, none)
-	if _, gone := os.Stat(NotesPath(home, large)); err != nil || gone != nil && n < maxKept {
-		t.Errorf("%d were removed, %v", n, err)
+	if n != 0 || err != nil {
+		t.Errorf("within the bounds, %d were removed, %v", n, err)
 	}
 	var size int64
 	for _, e := range must.Get(os.ReadDir(filepath.Join(home, "learn")))(t) {
@@ -77,6 +76,25 @@ func TestTheNotesOfAHomeAreBounded(t *testing.T) {
 	}
 	if size > maxKeptSize {
 		t.Errorf("%d bytes are left", size)
+	}
+}
+
+// Sessions that fill their files displace notes as large as theirs, and no others.
+func TestNotesAreDisplacedByNoLargerOnes(t *testing.T) {
+	home := t.TempDir()
+	own := notesAt(t, home, 1, 80, maxKeptSize/maxKept)
+	var full []string
+	for i := range 3 * maxKeptSize / maxNotesSize {
+		full = append(full, notesAt(t, home, 100+i, 20, maxNotesSize))
+	}
+	n, err := PruneNotes(home, time.Time{}, func(string) bool { return false })
+	if want := len(full) - maxKeptSize/maxNotesSize + 1; n != want || err != nil {
+		t.Errorf("%d were removed, %v, want %d", n, err, want)
+	}
+	for id, want := range map[string]bool{own: true, full[0]: false, full[len(full)-1]: true} {
+		if _, err := os.Stat(NotesPath(home, id)); (err == nil) != want {
+			t.Errorf("the notes of %s are there: %v, want %v", id, err == nil, want)
+		}
 	}
 }
 
