@@ -19,8 +19,10 @@ import (
 // Known is a key of an authority, as it is kept.
 type Known struct {
 	Key   PublicKey
-	Since time.Time // when it was added, or removed
+	Since time.Time // when it was added, replaced or removed, by this machine's clock; nothing is decided by it
 	By    string    // FQN@VERSION of the first connector that it signed; "" if a person added it
+
+	VouchedBy KeyID // the key of the authority that vouched for it; 0 if none had to
 }
 
 // Trust is what is known of the keys of an authority. The zero value is an authority of
@@ -28,12 +30,32 @@ type Known struct {
 type Trust struct {
 	Authority Authority
 	Keys      []Known // any of them may sign
+	Retired   []Known // each was replaced by a key for which it vouched: they verify what is installed, and nothing new
 	Revoked   []Known // none of them may, until it is added again
 }
 
 // Signs reports whether connectors of the authority must be signed: it has a key, or had
 // one that was removed.
-func (t Trust) Signs() bool { return len(t.Keys)+len(t.Revoked) > 0 }
+func (t Trust) Signs() bool { return len(t.Keys)+len(t.Retired)+len(t.Revoked) > 0 }
+
+// isRevoked reports whether a signature names, or comes with, a key that was removed.
+func (t Trust) isRevoked(s signed) bool {
+	offered, offers := s.offered()
+	return slices.ContainsFunc(t.Revoked, func(k Known) bool {
+		return k.Key.ID() == s.keyID() || offers && k.Key.sameKey(offered)
+	})
+}
+
+// has reports whether a key is in a list, under any id.
+func has(list []Known, key PublicKey) bool {
+	return slices.ContainsFunc(list, func(k Known) bool { return k.Key.sameKey(key) || k.Key.ID() == key.ID() })
+}
+
+// clone returns a copy that can be changed.
+func (t Trust) clone() Trust {
+	return Trust{Authority: t.Authority, Keys: slices.Clone(t.Keys), Retired: slices.Clone(t.Retired),
+		Revoked: slices.Clone(t.Revoked)}
+}
 
 // ids returns the ids of the keys for a message.
 func (t Trust) ids() string {
@@ -42,7 +64,7 @@ func (t Trust) ids() string {
 		all = append(all, k.Key.ID().String())
 	}
 	if len(all) == 0 {
-		return "a key that was removed"
+		return "a key that was removed or replaced"
 	}
 	return "key " + strings.Join(all, " or ")
 }
@@ -126,7 +148,9 @@ func (k *Keys) Remember(ctx context.Context, claim Claim, key PublicKey) error {
 		case len(t.Keys) > 0:
 			return &Error{Claim: claim, Reason: ReasonKeyChanged, KeyID: key.ID(), Message: fmt.Sprintf(
 				"it is signed with the key %s, and the connectors of %s are signed with %s", key.ID(), t.Authority, t.ids())}
-		case slices.ContainsFunc(t.Revoked, func(r Known) bool { return r.Key.sameKey(key) || r.Key.ID() == key.ID() }):
+		case has(t.Retired, key):
+			return Status{Key: key, Retired: true}.Refusal(*t, claim)
+		case has(t.Revoked, key):
 			return &Error{Claim: claim, Reason: ReasonRevoked, KeyID: key.ID(), Message: fmt.Sprintf(
 				"it is signed with the key %s, which was removed from the keys of %s", key.ID(), t.Authority)}
 		}
@@ -138,8 +162,9 @@ func (k *Keys) Remember(ctx context.Context, claim Claim, key PublicKey) error {
 // Add accepts a key for an authority, in addition to those that it has.
 func (k *Keys) Add(ctx context.Context, a Authority, key PublicKey) error {
 	return k.update(ctx, a, func(t *Trust) error {
-		t.Revoked = slices.DeleteFunc(t.Revoked, func(r Known) bool { return r.Key.sameKey(key) })
-		if i := find(append(slices.Clone(t.Keys), t.Revoked...), key.ID()); i >= 0 {
+		same := func(k Known) bool { return k.Key.sameKey(key) }
+		t.Revoked, t.Retired = slices.DeleteFunc(t.Revoked, same), slices.DeleteFunc(t.Retired, same)
+		if i := find(slices.Concat(t.Keys, t.Retired, t.Revoked), key.ID()); i >= 0 {
 			if i < len(t.Keys) && t.Keys[i].Key.Equal(key) {
 				return nil
 			}
@@ -153,6 +178,41 @@ func (k *Keys) Add(ctx context.Context, a Authority, key PublicKey) error {
 	})
 }
 
+// Rotate makes the key of a package known in place of those that it replaces, by the vouches that the package carries.
+// It verifies all of it again, against what is known by now, and returns the keys that are retired by that: none if
+// another process was faster.
+func (k *Keys) Rotate(ctx context.Context, claim Claim, sig []byte) (retired []PublicKey, err error) {
+	err = k.update(ctx, AuthorityOf(claim.FQN), func(t *Trust) error {
+		st, err := Check(*t, claim, sig)
+		if err != nil {
+			return err
+		}
+		retired = nil
+		next := Known{Key: st.Key, Since: k.now(), By: claim.comment()}
+		for _, key := range st.Replaces {
+			old := Known{Key: key, Since: k.now(), VouchedBy: next.VouchedBy}
+			if i := find(t.Keys, key.ID()); i >= 0 {
+				old = t.Keys[i]
+				old.Since = k.now()
+				t.Keys = slices.Delete(t.Keys, i, i+1)
+			}
+			t.Retired = append(t.Retired, old)
+			next.VouchedBy = key.ID()
+			retired = append(retired, key)
+		}
+		switch {
+		case len(retired) == 0:
+			return nil
+		case len(t.Retired) > maxKeys:
+			return fmt.Errorf("%d keys of %s were replaced already", maxKeys, t.Authority)
+		case find(t.Keys, st.Key.ID()) < 0:
+			t.Keys = append(t.Keys, next)
+		}
+		return nil
+	})
+	return retired, err
+}
+
 // ErrNoKey is returned for a key or an authority that is not kept.
 var ErrNoKey = errors.New("there is no such key")
 
@@ -160,13 +220,17 @@ var ErrNoKey = errors.New("there is no such key")
 // having to sign: with another of its keys, or with a new one, which is its first again.
 func (k *Keys) Revoke(ctx context.Context, a Authority, id KeyID) error {
 	return k.update(ctx, a, func(t *Trust) error {
-		i := find(t.Keys, id)
+		from := &t.Keys
+		if find(t.Keys, id) < 0 {
+			from = &t.Retired
+		}
+		i := find(*from, id)
 		if i < 0 {
 			return ErrNoKey
 		}
-		gone := t.Keys[i]
+		gone := (*from)[i]
 		gone.Since = k.now()
-		t.Keys = slices.Delete(t.Keys, i, i+1)
+		*from = slices.Delete(*from, i, i+1)
 		if len(t.Revoked) == maxKeys {
 			return fmt.Errorf("%d keys of %s were removed already", maxKeys, a)
 		}
@@ -181,7 +245,7 @@ func (k *Keys) Forget(ctx context.Context, a Authority) error {
 		if !t.Signs() {
 			return ErrNoKey
 		}
-		t.Keys, t.Revoked = nil, nil
+		t.Keys, t.Retired, t.Revoked = nil, nil, nil
 		return nil
 	})
 }
@@ -203,7 +267,7 @@ func (k *Keys) update(ctx context.Context, a Authority, change func(*Trust) erro
 	if err != nil {
 		return err
 	}
-	after := Trust{Authority: a, Keys: slices.Clone(before.Keys), Revoked: slices.Clone(before.Revoked)}
+	after := before.clone()
 	if err := change(&after); err != nil {
 		return err
 	}

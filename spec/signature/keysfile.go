@@ -29,6 +29,7 @@ type trustFile struct {
 	Format    int         `toml:"format"`
 	Authority string      `toml:"authority"`
 	Keys      []knownFile `toml:"keys"`
+	Retired   []knownFile `toml:"retired"`
 	Revoked   []knownFile `toml:"revoked"`
 }
 
@@ -36,6 +37,7 @@ type knownFile struct {
 	PublicKey string    `toml:"public_key"`
 	Since     time.Time `toml:"since"`
 	By        string    `toml:"by"`
+	VouchedBy string    `toml:"vouched_by"`
 }
 
 // fileOf returns the name of an authority's file. A scheme has no underscore.
@@ -78,18 +80,26 @@ func parseTrust(data []byte) (Trust, error) {
 				return nil, fmt.Errorf("it has more than %d keys", maxKeys)
 			}
 			seen[key.ID()] = true
-			all = append(all, Known{Key: key, Since: k.Since, By: k.By})
+			one := Known{Key: key, Since: k.Since, By: k.By}
+			if k.VouchedBy != "" {
+				if one.VouchedBy, err = ParseKeyID(k.VouchedBy); err != nil {
+					return nil, err
+				}
+			}
+			all = append(all, one)
 		}
 		return all, nil
 	}
-	if t.Keys, err = read(f.Keys); err == nil {
-		t.Revoked, err = read(f.Revoked)
+	for _, list := range []struct {
+		from []knownFile
+		to   *[]Known
+	}{{f.Keys, &t.Keys}, {f.Retired, &t.Retired}, {f.Revoked, &t.Revoked}} {
+		if *list.to, err = read(list.from); err != nil {
+			return Trust{}, err
+		}
 	}
-	if err == nil && !t.Signs() {
-		err = errors.New("it has no key")
-	}
-	if err != nil {
-		return Trust{}, err
+	if !t.Signs() {
+		return Trust{}, errors.New("it has no key")
 	}
 	return t, nil
 }
@@ -101,12 +111,15 @@ func (t Trust) marshal() []byte {
 	for _, table := range []struct {
 		name string
 		keys []Known
-	}{{"keys", t.Keys}, {"revoked", t.Revoked}} {
+	}{{"keys", t.Keys}, {"retired", t.Retired}, {"revoked", t.Revoked}} {
 		for _, k := range table.keys {
 			b = fmt.Appendf(b, "\n[[%s]] # %s\npublic_key = %q\nsince = %s\n", table.name, k.Key.ID(), k.Key.String(),
 				k.Since.UTC().Format(time.RFC3339))
 			if k.By != "" {
 				b = fmt.Appendf(b, "by = %q\n", k.By)
+			}
+			if k.VouchedBy != 0 {
+				b = fmt.Appendf(b, "vouched_by = %q\n", k.VouchedBy)
 			}
 		}
 	}

@@ -72,8 +72,8 @@ func TestWeVerifyWhatMinisignSigns(t *testing.T) {
 		must.Do(t, err)
 		parsed, refused := parse(sig)
 		if want := map[string]uint16{"prehashed": 0x4445, "legacy": 0x6445}[form]; refused != nil ||
-			parsed.Algorithm != want {
-			t.Errorf("the %s form has the algorithm %#x, %v", form, parsed.Algorithm, refused)
+			parsed.signatures[0].Algorithm != want {
+			t.Errorf("the %s form has the algorithm %#x, %v", form, parsed.signatures[0].Algorithm, refused)
 		}
 		for _, known := range []Trust{{Authority: "github://acme"}, {Authority: "github://acme",
 			Keys: []Known{{Key: public}}}} {

@@ -9,9 +9,12 @@ import (
 	"aead.dev/minisign"
 )
 
-// MaxSize is the size of the largest signature.sig. minisign's comments have at most
-// 1 KiB and 8 KiB.
-const MaxSize = 16 << 10
+// The bounds of what a package carries.
+const (
+	MaxSize       = 64 << 10 // bytes of its signatures and vouches together
+	MaxSignatures = 8
+	MaxVouches    = 16
+)
 
 // strict is base64 as minisign writes it: padded, with nothing in between.
 var strict = base64.StdEncoding.Strict()
@@ -44,12 +47,30 @@ func (s signed) signs(key PublicKey, message []byte) bool {
 	return verifyMessage(raw[:], s.Algorithm, message, s.Signature.Signature[:])
 }
 
-// parse reads a signature.sig: four lines as minisign writes them. A carriage return
-// before a line end, and no end of the last line, are accepted, because both come from
-// editors and version control; nothing else is.
-func parse(data []byte) (signed, *Error) {
-	fail := func(reason Reason, format string, args ...any) (signed, *Error) {
-		return signed{}, &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
+// evidence is what a package carries, parsed, and not verified.
+type evidence struct {
+	signatures []signed // at least one
+	vouches    []vouch
+}
+
+// parse reads blocks of four lines as minisign writes them: signatures and vouches, in any order. A carriage return
+// before a line end, and no end of the last line, are accepted, because both come from editors and version control;
+// nothing else is.
+func parse(data []byte) (evidence, *Error) {
+	e, err := parseBlocks(data)
+	if err == nil {
+		err = e.checkBounds()
+	}
+	if err == nil && len(e.signatures) == 0 {
+		err = &Error{Reason: ReasonMalformed, Message: "it has no signature, but keys that vouch for others"}
+	}
+	return e, err
+}
+
+// parseBlocks reads blocks, however many.
+func parseBlocks(data []byte) (e evidence, err *Error) {
+	fail := func(reason Reason, format string, args ...any) (evidence, *Error) {
+		return evidence{}, &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
 	if len(data) > MaxSize {
 		return fail(ReasonTooLarge, "its signature is larger than %d bytes", MaxSize)
@@ -62,27 +83,70 @@ func parse(data []byte) (signed, *Error) {
 	for i := range lines {
 		lines[i] = strings.TrimSuffix(lines[i], "\r")
 	}
+	for at := 0; at < len(lines); at += 4 {
+		s, err := parseBlock(lines[at:min(at+4, len(lines))], at)
+		if err != nil {
+			return evidence{}, err
+		}
+		if !s.isVouch() {
+			e.signatures = append(e.signatures, s)
+			continue
+		}
+		v, err := s.vouch()
+		if err != nil {
+			return evidence{}, err
+		}
+		e.vouches = append(e.vouches, v)
+	}
+	return e, nil
+}
+
+// checkBounds returns an error for more than a package may carry, and for two signatures of one key.
+func (e evidence) checkBounds() *Error {
+	switch {
+	case len(e.signatures) > MaxSignatures:
+		return &Error{Reason: ReasonTooMany,
+			Message: fmt.Sprintf("it has %d signatures, at most %d", len(e.signatures), MaxSignatures)}
+	case len(e.vouches) > MaxVouches:
+		return &Error{Reason: ReasonChainTooLong, Message: fmt.Sprintf(
+			"it has %d keys that vouch for others, at most %d", len(e.vouches), MaxVouches)}
+	}
+	for i, s := range e.signatures {
+		for _, other := range e.signatures[:i] {
+			if s.keyID() == other.keyID() {
+				return &Error{Reason: ReasonMalformed, KeyID: s.keyID(),
+					Message: fmt.Sprintf("it has two signatures that name the key %s", s.keyID())}
+			}
+		}
+	}
+	return nil
+}
+
+// parseBlock reads the up to four lines of a block, the first of which is line at+1 of its file.
+func parseBlock(lines []string, at int) (signed, *Error) {
+	fail := func(reason Reason, format string, args ...any) (signed, *Error) {
+		return signed{}, &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
+	}
 	untrusted, ok := strings.CutPrefix(lines[0], untrustedPrefix)
 	switch {
-	case !ok && strings.HasPrefix(untrustedPrefix, lines[0]):
+	case !ok && at == 0 && strings.HasPrefix(untrustedPrefix, lines[0]):
 		return fail(ReasonTruncated, "its signature ends in line 1")
 	case !ok:
-		return fail(ReasonMalformed, "its signature is not minisign's: line 1 does not begin with %q", untrustedPrefix)
+		return fail(ReasonMalformed, "its signature is not minisign's: line %d does not begin with %q", at+1,
+			untrustedPrefix)
 	case len(lines) < 4:
-		return fail(ReasonTruncated, "its signature ends after line %d of 4", len(lines))
-	case len(lines) > 4:
-		return fail(ReasonMalformed, "its signature has more than 4 lines")
+		return fail(ReasonTruncated, "its signature ends after line %d of %d", at+len(lines), at+4)
 	}
 	trusted, ok := strings.CutPrefix(lines[2], trustedPrefix)
 	if !ok {
-		return fail(ReasonMalformed, "line 3 of its signature does not begin with %q", trustedPrefix)
+		return fail(ReasonMalformed, "line %d of its signature does not begin with %q", at+3, trustedPrefix)
 	}
 	// A signature of 64 bytes behind two of the algorithm and eight of the key id.
-	message, err := decode(lines[1], 74, 2)
+	message, err := decode(lines[1], 74, at+2)
 	if err != nil {
 		return signed{}, err
 	}
-	comment, err := decode(lines[3], 64, 4)
+	comment, err := decode(lines[3], 64, at+4)
 	if err != nil {
 		return signed{}, err
 	}

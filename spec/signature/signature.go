@@ -11,14 +11,22 @@
 // Both forms of minisign are accepted, prehashed and legacy. A signature does not hold
 // the key that made it, and [SecretKey.Sign] adds that as the untrusted comment, "public
 // key RW…". It is trusted once, for the first signature of an authority: [Keys] then
-// remembers it, and no other key can sign for that authority until a person adds one.
+// remembers it, and no other key can sign for that authority until a person adds one, or
+// a key that is known vouches for it.
+//
+// A package may carry several signatures, one after the other in signature.sig, and a
+// file trust with vouches: [SecretKey.Vouch] makes one. A vouch is a signature, too, over
+// the statement "aileron trust AUTHORITY PUBLICKEY" with the same text as its trusted
+// comment: the next key of AUTHORITY is PUBLICKEY. It is taken up when that key has also
+// signed the package; the key that vouched then signs nothing newer. What it had signed
+// stays verified. No time is part of any of this: who holds a key can write any.
 //
 // A signature proves who published a connector. It grants nothing: what a connector may
 // do is decided by the person who installs it.
 //
 // Open this file first: Check, and the reasons of a refusal. parse.go reads
-// signature.sig, key.go keys; keys.go decides which keys are known, and keysfile.go
-// keeps them.
+// signature.sig, key.go keys; vouch.go follows a chain of keys; keys.go decides which
+// keys are known, and keysfile.go keeps them.
 package signature
 
 import (
@@ -55,11 +63,22 @@ type Status struct {
 	Signed bool
 	First  bool      // no key of the authority was known: [Keys.Remember] makes this one known
 	Key    PublicKey // of the signature
+
+	// Retired reports that the only known key that signed it was replaced by another one since. What was installed
+	// before stays verified; what is new is an older release, or by one who took the old key: see [Status.Refusal].
+	Retired bool
+
+	// Replaces are the keys that Key takes the place of, if that is not known yet: a key of the authority, and those
+	// between it and Key, each of which vouches for the next. [Keys.Rotate] makes Key known in their place.
+	Replaces []PublicKey
 }
 
-// Check verifies the signature of a connector against what is known of the keys of its
-// authority. sig is nil if there is none: then the status is the zero value, unless the
-// authority signs its connectors. A refusal is an [*Error].
+// Check verifies what a package carries, its signatures and vouches, against what is known of the keys of its
+// authority. sig is nil if it carries nothing: then the status is the zero value, unless the authority signs its
+// connectors. A refusal is an [*Error].
+//
+// One signature by a key of the authority is enough, whatever other keys have signed. Without one, a key for which a
+// key of the authority vouches, over any chain of at most [MaxVouches], is as good.
 func Check(known Trust, claim Claim, sig []byte) (Status, error) {
 	fail := func(reason Reason, format string, args ...any) (Status, error) {
 		return Status{}, &Error{Claim: claim, Reason: reason, Message: fmt.Sprintf(format, args...)}
@@ -73,45 +92,80 @@ func Check(known Trust, claim Claim, sig []byte) (Status, error) {
 	case claim.FQN.IsLocal():
 		return fail(ReasonUnexpected, "it has a signature, and connectors of this machine have none")
 	}
-	s, err := parse(sig)
-	if err != nil {
-		err.Claim = claim
-		return Status{}, err
-	}
-	key, first, err := s.choose(known)
+	e, err := parse(sig)
 	if err == nil {
-		err = s.verify(key, claim)
+		err = e.checkVouches(authority)
+	}
+	var st Status
+	if err == nil {
+		st, err = e.judge(known, claim)
 	}
 	if err != nil {
 		err.Claim = claim
 		return Status{}, err
 	}
-	return Status{Signed: true, First: first, Key: key}, nil
+	return st, nil
 }
 
-// choose returns the key that must have made the signature, and whether it is the first
-// of its authority.
-func (s signed) choose(known Trust) (key PublicKey, first bool, err *Error) {
-	fail := func(reason Reason, format string, args ...any) (PublicKey, bool, *Error) {
-		return PublicKey{}, false, &Error{Reason: reason, KeyID: s.keyID(), Message: fmt.Sprintf(format, args...)}
+// judge returns the status of a claim.
+func (e evidence) judge(known Trust, claim Claim) (Status, *Error) {
+	for _, s := range e.signatures {
+		if key, found, err := s.among(known.Keys, known.Authority); err != nil {
+			return Status{}, err
+		} else if found {
+			if err := s.verify(key, claim); err != nil {
+				return Status{}, err
+			}
+		}
+	}
+	if st, found, err := e.rotation(known, claim); found || err != nil {
+		return st, err
+	}
+	for _, s := range e.signatures {
+		if key, found, _ := s.among(known.Keys, known.Authority); found {
+			return Status{Signed: true, Key: key}, nil
+		}
+	}
+	for _, s := range e.signatures {
+		if known.isRevoked(s) {
+			return Status{}, &Error{Reason: ReasonRevoked, KeyID: s.keyID(), Message: fmt.Sprintf(
+				"it is signed with the key %s, which was removed from the keys of %s", s.keyID(), known.Authority)}
+		}
+	}
+	for _, s := range e.signatures {
+		if key, found, err := s.among(known.Retired, known.Authority); err != nil {
+			return Status{}, err
+		} else if found {
+			return Status{Signed: true, Key: key, Retired: true}, s.verify(key, claim)
+		}
+	}
+	if err := e.vouchedInVain(known); err != nil {
+		return Status{}, err
+	}
+	return e.signatures[0].first(known, claim)
+}
+
+// among returns the key of a list that the signature names, and reports whether there is one. It is an error if the
+// signature comes with another key of that id.
+func (s signed) among(list []Known, authority Authority) (PublicKey, bool, *Error) {
+	i := find(list, s.keyID())
+	if i < 0 {
+		return PublicKey{}, false, nil
+	}
+	if offered, offers := s.offered(); offers && !list[i].Key.Equal(offered) {
+		return PublicKey{}, false, &Error{Reason: ReasonKeyMismatch, KeyID: s.keyID(), Message: fmt.Sprintf(
+			"it is signed with another key that has the id %s of the key of %s", s.keyID(), authority)}
+	}
+	return list[i].Key, true, nil
+}
+
+// first returns the status of a signature by a key that is not known: that of the first key of an authority of which
+// no key is known.
+func (s signed) first(known Trust, claim Claim) (Status, *Error) {
+	fail := func(reason Reason, format string, args ...any) (Status, *Error) {
+		return Status{}, &Error{Reason: reason, KeyID: s.keyID(), Message: fmt.Sprintf(format, args...)}
 	}
 	offered, offers := s.offered()
-	for _, k := range known.Revoked {
-		if k.Key.ID() == s.keyID() || offers && k.Key.sameKey(offered) {
-			return fail(ReasonRevoked, "it is signed with the key %s, which was removed from the keys of %s",
-				s.keyID(), known.Authority)
-		}
-	}
-	for _, k := range known.Keys {
-		switch {
-		case k.Key.ID() != s.keyID():
-		case offers && !k.Key.Equal(offered):
-			return fail(ReasonKeyMismatch, "it is signed with another key that has the id %s of the key of %s",
-				s.keyID(), known.Authority)
-		default:
-			return k.Key, false, nil
-		}
-	}
 	switch {
 	case len(known.Keys) > 0:
 		return fail(ReasonKeyChanged, "it is signed with the key %s, and the connectors of %s are signed with %s",
@@ -122,7 +176,17 @@ func (s signed) choose(known Trust) (key PublicKey, first bool, err *Error) {
 	case offered.ID() != s.keyID():
 		return fail(ReasonKeyMismatch, "it is signed with the key %s, and comes with the key %s", s.keyID(), offered.ID())
 	}
-	return offered, true, nil
+	return Status{Signed: true, First: true, Key: offered}, s.verify(offered, claim)
+}
+
+// Refusal returns the error for a connector that is not installed and is signed only with a key that was replaced, and
+// nil for any other: the holder of that key could publish any bytes under an older version.
+func (st Status) Refusal(known Trust, claim Claim) error {
+	if !st.Retired {
+		return nil
+	}
+	return &Error{Claim: claim, Reason: ReasonRetired, KeyID: st.Key.ID(), Message: fmt.Sprintf(
+		"it is signed with the key %s, which %s has replaced (%s)", st.Key.ID(), known.Authority, known.ids())}
 }
 
 // verify returns why the signature by key is not one of the claim.
@@ -193,7 +257,13 @@ const (
 	ReasonKeyUnknown  Reason = "signature_key_unknown"  // no key is known, and none comes with it
 	ReasonKeyMismatch Reason = "signature_key_mismatch" // not by the key whose id it names
 	ReasonKeyChanged  Reason = "publisher_key_changed"  // by another key than the authority's
-	ReasonRevoked     Reason = "publisher_key_revoked"  // by a key that was removed
+	ReasonRevoked     Reason = "publisher_key_revoked"  // by a key that was removed, or one for which such a key vouches
+	ReasonRetired     Reason = "publisher_key_retired"  // by a key that was replaced, or one for which such a key vouches
+
+	ReasonTooMany       Reason = "signature_too_many"       // more than [MaxSignatures]
+	ReasonChainTooLong  Reason = "publisher_trust_too_long" // more than [MaxVouches]
+	ReasonVouch         Reason = "publisher_trust_invalid"  // a vouch that is none, or that leads back
+	ReasonVouchReplayed Reason = "publisher_trust_replayed" // a vouch of another publisher
 )
 
 // Error is returned for a connector whose signature is refused.
@@ -241,6 +311,8 @@ func Hint(err error) error {
 			"aileron connector keys remove %[1]s --forget", authority)
 	case ReasonUnexpected:
 		return hint.New(err, "remove its signature.sig")
+	case ReasonRetired:
+		return hint.New(err, "get a release that is signed with the new key, or pass the hash that you know it by (--hash)")
 	}
 	return hint.New(err, "do not install it; get the connector from its publisher again")
 }

@@ -146,15 +146,15 @@ func TestWhatIsRefusedAndWhy(t *testing.T) {
 		{"a torn end", acme(key), claim, sig[:len(sig)-9], ReasonTruncated, "line 4 of its signature is cut short"},
 		{"garbage", acme(key), claim, strings.Repeat("garbage\n", 4), ReasonMalformed, "is not minisign's"},
 		{"bytes", acme(key), claim, "\xff\xfe\x00", ReasonMalformed, "is not text"},
-		{"five lines", acme(key), claim, sig + "more\n", ReasonMalformed, "more than 4 lines"},
-		{"an empty line", acme(key), claim, sig + "\n", ReasonMalformed, "more than 4 lines"},
+		{"five lines", acme(key), claim, sig + "more\n", ReasonMalformed, "line 5 does not begin with"},
+		{"an empty line", acme(key), claim, sig + "\n", ReasonMalformed, "line 5 does not begin with"},
 		{"not base64", acme(key), claim, lines[0] + "=" + lines[1] + lines[2] + lines[3], ReasonMalformed, "in base64"},
 		{"a space in base64", acme(key), claim, lines[0] + lines[1][:8] + " " + lines[1][8:] + lines[2] + lines[3],
 			ReasonMalformed, "in base64"},
 		{"no trusted comment", acme(key), claim, lines[0] + lines[1] + lines[0] + lines[3], ReasonMalformed, "line 3"},
 		{"an unknown algorithm", acme(key), claim, lines[0] + "QUFB" + lines[1][4:] + lines[2] + lines[3], ReasonMalformed,
 			"algorithm"},
-		{"10 MiB", acme(key), claim, sig + strings.Repeat("a", 10<<20), ReasonTooLarge, "16384"},
+		{"10 MiB", acme(key), claim, sig + strings.Repeat("a", 10<<20), ReasonTooLarge, "65536"},
 		{"on a local connector", Trust{Authority: "local://allowed"}, local, sig, ReasonUnexpected, "of this machine"},
 	} {
 		var text []byte
