@@ -75,7 +75,7 @@ func changeShapes() map[audit.Event]shape {
 		case audit.ChangeConnectorInstall, audit.ChangeConnectorRemove:
 			fields["hash"] = matching(sum, "The hash of the connector's content.")
 			if change == audit.ChangeConnectorInstall {
-				fields["signature"] = oneOf("What is known of its publisher.", "verified", "new_key", "unsigned",
+				fields["signature"] = oneOf("What is known of its publisher.", "verified", "new_key", "next_key", "unsigned",
 					"part_of_aileron")
 				fields["key_id"] = matching(keyID, "The id of the key that signed it.")
 			}
@@ -86,6 +86,9 @@ func changeShapes() map[audit.Event]shape {
 		case audit.ChangePublisherKeyAdd, audit.ChangePublisherKeyRemove:
 			fields["authority"] = text("The publisher, as in github://acme.")
 			fields["key_id"] = matching(keyID, "The id of the key; none: all keys of the publisher.")
+			if change == audit.ChangePublisherKeyAdd {
+				fields["vouched_by"] = matching(keyID, "The id of the publisher's key that vouches for it, and that it replaces.")
+			}
 		case audit.ChangeCATrust, audit.ChangeCAUntrust:
 			maps.Copy(fields, trust())
 		case audit.ChangeVaultUnlock:

@@ -31,7 +31,11 @@ func ConflictWith(installed map[string]*spec.Connector, fresh []*spec.Connector)
 // PrintChanges prints what a version grants more and less than another one: a credential that is bound to the connector
 // is used for what is added, too. Of long lists, the names that about room bytes take are printed; 0: all.
 func PrintChanges(out io.Writer, old, c *spec.Connector, room int) {
-	fmt.Fprintf(out, "\ncompared with the installed version %s:\n", old.Version)
+	note := ""
+	if spec.CompareVersions(c.Version, old.Version) < 0 {
+		note = ", which is newer"
+	}
+	fmt.Fprintf(out, "\ncompared with the installed version %s%s:\n", old.Version, note)
 	if !printDifferences(out, old, c, room) {
 		fmt.Fprintln(out, "  grants the same")
 	}

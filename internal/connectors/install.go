@@ -51,13 +51,14 @@ func (i *Installer) Confirm(ctx context.Context, s *store.Store, f *Fetcher, nam
 				return nil, err
 			}
 			c := candidate.Connector
-			by, err := admit(ctx, i.Dir, candidate)
+			_, loaded := s.Load(c.Hash)
+			by, err := admit(ctx, i.Dir, candidate, i.Hash != "" || loaded == nil)
 			if err != nil {
 				return nil, err
 			}
 			i.by[c.Hash] = by
 			src.Checked, src.Signature = true, candidate.Signature
-			if _, err := s.Load(c.Hash); err != nil || by.Status.First {
+			if loaded != nil || by.Status.First || len(by.Status.Replaces) > 0 {
 				fresh = append(fresh, c)
 			}
 			src.Hash = c.Hash // the bytes that are printed are the bytes that are installed
@@ -104,10 +105,15 @@ func (i *Installer) Install(ctx context.Context, s *store.Store, sources []store
 	batch := i.Recorder.NewBatch()
 	defer func() { err = batch.Close(err) }()
 	for _, src := range sources { // before what they sign, and by consent to that
-		if by := i.by[src.Hash]; by.Status.First {
-			if err := rememberKey(ctx, i.Dir, batch, by); err != nil {
-				return nil, err
-			}
+		by, err := i.by[src.Hash], error(nil)
+		switch {
+		case by.Status.First:
+			err = rememberKey(ctx, i.Dir, batch, by)
+		case len(by.Status.Replaces) > 0:
+			err = rotateKey(ctx, i.Dir, batch, by, src.Signature)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	record := func(c *spec.Connector, install func() error) error {

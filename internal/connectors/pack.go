@@ -15,23 +15,35 @@ import (
 	"github.com/ALRubinger/aileron/spec/store"
 )
 
-// Pack writes the archive of a connector's directory to a file, all of it at once. signer is nil if it is not signed.
-func Pack(dir, output string, signer *signature.SecretKey, list FaultLister) (*spec.Connector, error) {
+// Pack writes the archive of a connector's directory to a file, all of it at once, signed by each of signers. Without
+// one, it has the signature.sig of the directory, if any. The vouches of the directory go with signatures.
+func Pack(dir, output string, signers []signature.SecretKey, list FaultLister) (*spec.Connector, error) {
 	f, err := os.CreateTemp(filepath.Dir(output), ".aileron-pack-*")
 	if err != nil {
 		return nil, failure.OfInput(fmt.Errorf("write the archive %s: %w", output, WithoutPath(err)), "")
 	}
 	defer os.Remove(f.Name())
-	c, err := store.PackSigned(dir, f, func(c *spec.Connector, old []byte) ([]byte, error) {
+	c, err := store.PackSigned(dir, f, func(c *spec.Connector, old store.Carried) ([]byte, error) {
 		if hasPlaceholderSecret(c) {
 			return nil, hint.New(errors.New("the client_secret in manifest.toml is still the placeholder "+
 				logins.PlaceholderSecret), "replace it in a copy of the directory, as the release's pipeline does, and pack that; "+
 				"never commit the value")
 		}
-		if signer != nil {
-			return signer.Sign(signature.ClaimOf(c))
+		if err := checkOwnVouches(c, old, len(signers) > 0); err != nil {
+			return nil, err
 		}
-		return old, checkOwnSignature(c, old)
+		if len(signers) == 0 {
+			return old.Signature, checkOwnSignature(c, old.Signature)
+		}
+		var all []byte
+		for _, key := range signers {
+			one, err := key.Sign(signature.ClaimOf(c))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, one...)
+		}
+		return all, checkOwnSignature(c, all)
 	})
 	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
 	if err != nil {
@@ -56,6 +68,21 @@ func SecretWarning(c *spec.Connector) string {
 	}
 	return "the client_secret in manifest.toml is the placeholder " + logins.PlaceholderSecret + ": a login with it " +
 		"fails, and connector pack refuses it, until the release replaces it"
+}
+
+// checkOwnVouches returns an error for vouches in a publisher's directory that no user accepts.
+func checkOwnVouches(c *spec.Connector, old store.Carried, signed bool) error {
+	if old.Trust == nil {
+		return nil
+	}
+	if err := signature.CheckTrustFile(signature.AuthorityOf(c.FQN), old.Trust); err != nil {
+		return hint.New(err, "make it again with: aileron connector vouch")
+	}
+	if !signed && old.Signature == nil {
+		return hint.New(errors.New("it has vouches, and no signature"), "sign it with --sign, or remove its file %s",
+			signature.TrustFile)
+	}
+	return nil
 }
 
 // checkOwnSignature returns an error if the signature.sig in a publisher's directory signs other files than those that

@@ -32,7 +32,8 @@ func (p Publishers) Of(c *spec.Connector) Publisher {
 // The states of a signature in --json and in the audit log.
 const (
 	signatureVerified = "verified"
-	signatureNewKey   = "new_key" // it is valid, and no key of the publisher is known
+	signatureNewKey   = "new_key"  // it is valid, and no key of the publisher is known
+	signatureNextKey  = "next_key" // it is valid, and a key of the publisher vouches for its key
 	signatureNone     = "unsigned"
 	signatureOwn      = "part_of_aileron"
 	signatureFailed   = "failed"
@@ -46,6 +47,8 @@ func (p Publisher) State() string {
 		return signatureOwn
 	case p.Status.First:
 		return signatureNewKey
+	case len(p.Status.Replaces) > 0:
+		return signatureNextKey
 	case p.Status.Signed:
 		return signatureVerified
 	}
@@ -77,7 +80,13 @@ func (p Publisher) Text() string {
 		return "part of aileron: it comes with this program, unsigned"
 	case signatureNewKey:
 		return fmt.Sprintf("signed with the key %s, and no key of %s is known yet", p.Status.Key.ID(), authority)
+	case signatureNextKey:
+		return fmt.Sprintf("%s: signed with its new key %s, for which its key %s vouches; it replaces that key", authority,
+			p.Status.Key.ID(), p.Status.Replaces[0].ID())
 	case signatureVerified:
+		if p.Status.Retired {
+			return fmt.Sprintf("%s: signed with its key %s, which it has replaced since", authority, p.Status.Key.ID())
+		}
 		return fmt.Sprintf("%s: signed with its key %s", authority, p.Status.Key.ID())
 	}
 	return "unsigned: its publisher is not verified"
@@ -97,6 +106,8 @@ type SignatureJSON struct {
 	Authority string `json:"authority"`
 	KeyID     string `json:"key_id,omitempty"`
 	PublicKey string `json:"public_key,omitempty"`
+	VouchedBy string `json:"vouched_by,omitempty"` // of next_key: the id of the publisher's key that it replaces
+	Replaced  bool   `json:"replaced,omitempty"`   // the publisher has replaced the key since
 	Reason    string `json:"reason,omitempty"`
 	Error     string `json:"error,omitempty"`
 }
@@ -106,7 +117,10 @@ func (p Publisher) Json() *SignatureJSON {
 	if p.Err != nil {
 		j.Reason, j.Error = failure.ReasonOf(p.Err), failure.AsLine(p.Err.Error())
 	} else if p.Status.Signed {
-		j.KeyID, j.PublicKey = p.Status.Key.ID().String(), p.Status.Key.String()
+		j.KeyID, j.PublicKey, j.Replaced = p.Status.Key.ID().String(), p.Status.Key.String(), p.Status.Retired
+		if len(p.Status.Replaces) > 0 {
+			j.VouchedBy = p.Status.Replaces[0].ID().String()
+		}
 	}
 	return j
 }

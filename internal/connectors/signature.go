@@ -15,28 +15,37 @@ import (
 	"github.com/ALRubinger/aileron/spec/store"
 )
 
-// CheckSignature verifies the signature of a connector; sig is nil if it has none. A signature grants nothing, so what
-// is valid is asked about as what is not signed.
+// CheckSignature verifies the signature of a connector that is not installed; sig is nil if it has none. A signature
+// grants nothing, so what is valid is asked about as what is not signed.
 func CheckSignature(d *home.Dir, claim signature.Claim, sig []byte) Publisher {
-	p := Publisher{Claim: claim}
+	p, known := checkSignature(d, claim, sig)
+	if p.Err == nil {
+		p.Err = signature.Hint(p.Status.Refusal(known, claim))
+	}
+	return p
+}
+
+// checkSignature verifies the signature of a connector, and returns what is known of its publisher's keys. It accepts
+// what a key signed that was replaced since.
+func checkSignature(d *home.Dir, claim signature.Claim, sig []byte) (p Publisher, known signature.Trust) {
+	p = Publisher{Claim: claim}
 	if IsCatalogHash(claim.FQN, claim.Hash) {
 		p.Own = true // its bytes came with this program, whatever key signs them
-		return p
+		return p, known
 	}
 	keys, err := d.PublisherKeys()
 	if err != nil {
 		p.Err = err
-		return p
+		return p, known
 	}
-	known, err := keys.Of(signature.AuthorityOf(claim.FQN))
-	if err != nil {
+	if known, err = keys.Of(signature.AuthorityOf(claim.FQN)); err != nil {
 		p.Err = KeysHint(err)
-		return p
+		return p, known
 	}
 	if p.Status, err = signature.Check(known, claim, sig); err != nil {
 		p.Err = signature.Hint(err)
 	}
-	return p
+	return p, known
 }
 
 // CheckInstalled verifies the signature that the store has of a connector.
@@ -45,7 +54,8 @@ func CheckInstalled(d *home.Dir, s *store.Store, claim signature.Claim) Publishe
 	if err != nil {
 		return Publisher{Claim: claim, Err: fmt.Errorf("verify %s@%s: %w", claim.FQN, claim.Version, err)}
 	}
-	return CheckSignature(d, claim, sig)
+	p, _ := checkSignature(d, claim, sig)
+	return p
 }
 
 // WarnOfRemovedKeys prints which connectors of a session are signed with a key that was removed: that refuses what is
@@ -75,9 +85,46 @@ func WarnOfRemovedKeys(d *home.Dir, used []spec.FQN, versions map[spec.FQN]strin
 	}
 }
 
-// admit verifies the signature of a connector that may be installed. A refusal is recorded.
-func admit(ctx context.Context, d *home.Dir, candidate *store.Candidate) (Publisher, error) {
-	p := CheckSignature(d, signature.ClaimOf(candidate.Connector), candidate.Signature)
+// WarnOfRemovedKey prints which installed connectors are signed with a key that was removed, and which keys are known
+// because it vouched for them: if it was in other hands, so may they be.
+func WarnOfRemovedKey(d *home.Dir, of signature.Authority, id signature.KeyID) {
+	s, entries, err := d.Installed()
+	if err != nil {
+		d.Warnf("aileron: warning: which connectors it has signed is not known: %v", err)
+		return
+	}
+	by := CheckEntries(d, s, entries)
+	for _, e := range entries {
+		if refused, ok := by[e.Hash].Revoked(); ok && refused.KeyID == id {
+			d.Warnf("aileron: %s is signed with it, stays installed and is still allowed; remove it with: "+
+				"aileron connector remove %s", e, e)
+		}
+	}
+	keys, err := d.PublisherKeys()
+	if err != nil {
+		return
+	}
+	known, err := keys.Of(of)
+	if err != nil {
+		return // connector verify has it
+	}
+	for _, k := range slices.Concat(known.Keys, known.Retired) {
+		if k.VouchedBy == id {
+			d.Warnf("aileron: warning: the key %s is accepted because the removed key vouched for it: if that key was in other "+
+				"hands, remove this one too, unless the publisher has announced it: aileron connector keys remove %s %[1]s",
+				k.Key.ID(), of)
+		}
+	}
+}
+
+// admit verifies the signature of a connector that may be installed. A refusal is recorded. What a key has signed that
+// was replaced since is refused, unless isKnown reports that a person named these very bytes, or has them: a holder of
+// the old key could sign other ones.
+func admit(ctx context.Context, d *home.Dir, candidate *store.Candidate, isKnown bool) (Publisher, error) {
+	p, known := checkSignature(d, signature.ClaimOf(candidate.Connector), candidate.Signature)
+	if p.Err == nil && !isKnown {
+		p.Err = signature.Hint(p.Status.Refusal(known, p.Claim))
+	}
 	if p.Err != nil {
 		RecordRefusals(ctx, d, []Publisher{p})
 	}
@@ -98,7 +145,7 @@ func admitTogether(ctx context.Context, d *home.Dir, sources []store.Source, by 
 		for _, other := range sources {
 			p, read := by[other.Hash]
 			if !read || p.Own || signature.AuthorityOf(p.Claim.FQN) != known.Authority {
-				return p.Err
+				continue
 			}
 			if _, err := signature.Check(known, p.Claim, other.Signature); err != nil {
 				p.Err = signature.Hint(err)
@@ -136,6 +183,37 @@ func rememberKey(ctx context.Context, d *home.Dir, batch *changes.Batch, p Publi
 	}
 	d.Warnf("aileron: trusted on first use: from now on connectors of %s must be signed with the key %s",
 		authority, p.Status.Key.ID())
+	return nil
+}
+
+// rotateKey makes the key of a connector the one with which its publisher's connectors must be signed, in place of
+// those that vouch for it.
+func rotateKey(ctx context.Context, d *home.Dir, batch *changes.Batch, p Publisher, sig []byte) error {
+	keys, err := d.PublisherKeys()
+	if err != nil {
+		return err
+	}
+	authority, old := signature.AuthorityOf(p.Claim.FQN), p.Status.Replaces[0]
+	known, err := keys.Of(authority)
+	if err != nil {
+		return KeysHint(err)
+	}
+	isOld := func(k signature.Known) bool { return k.Key.Equal(old) }
+	if !slices.ContainsFunc(known.Keys, isOld) && slices.ContainsFunc(known.Retired, isOld) {
+		return nil // another installation was faster
+	}
+	about := audit.Row{ConnectorFQN: string(p.Claim.FQN), ConnectorVersion: p.Claim.Version,
+		Fields: map[string]any{"authority": string(authority), "key_id": p.Status.Key.ID().String(),
+			"vouched_by": old.ID().String()}}
+	err = batch.Enact(ctx, changes.Change{What: audit.ChangePublisherKeyAdd, About: about}, func() error {
+		_, err := keys.Rotate(ctx, p.Claim, sig)
+		return err
+	})
+	if err != nil {
+		return signature.Hint(KeysHint(err))
+	}
+	d.Warnf("aileron: the key of %s was replaced: from now on its connectors must be signed with the key %s, for which "+
+		"its key %s vouches", authority, p.Status.Key.ID(), old.ID())
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/regular"
 	"github.com/ALRubinger/aileron/internal/unlock"
 	"github.com/ALRubinger/aileron/spec/signature"
 	"github.com/ALRubinger/aileron/vault"
@@ -148,6 +149,20 @@ func ReadSigningKey(ctx context.Context, u *unlock.Unlocker, file, passphraseFil
 	return key, nil
 }
 
+// ReadSigningKeys reads secret keys, in their order. All that are encrypted have the passphrase of the file, if one is
+// named.
+func ReadSigningKeys(ctx context.Context, u *unlock.Unlocker, files []string, passphraseFile string,
+) (all []signature.SecretKey, err error) {
+	for _, file := range files {
+		key, err := ReadSigningKey(ctx, u, file, passphraseFile)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, key)
+	}
+	return all, nil
+}
+
 // errEncrypted is the error of a key that has a passphrase.
 var errEncrypted = errors.New("it is encrypted")
 
@@ -176,4 +191,18 @@ func decryptSigningKey(ctx context.Context, u *unlock.Unlocker, raw []byte, pass
 		}
 		u.Infof("aileron: %v; try again", err)
 	}
+}
+
+// ReadPublicKey reads a publisher's public key from its file.
+func ReadPublicKey(file string) (signature.PublicKey, error) {
+	raw, err := regular.Read(file, signature.MaxKeyFile)
+	if err != nil {
+		return signature.PublicKey{}, failure.OfInput(fmt.Errorf("read the key %s: %w", file, err), "")
+	}
+	key, err := signature.ParsePublicKey(raw)
+	if err != nil {
+		return signature.PublicKey{}, failure.Input(hint.New(fmt.Errorf("read the key %s: %w", file, err),
+			"name the publisher's public key file, which begins with %q", "untrusted comment:"), failure.ReasonKey)
+	}
+	return key, nil
 }

@@ -192,14 +192,20 @@ func (c *Connector) readme() []byte {
 	if c.Credential != nil {
 		fmt.Fprintf(&b, "It needs a credential of kind `%s`: %s.\n\n", c.Credential.Kind, c.Credential.Scope)
 	}
-	fmt.Fprintf(&b, strings.ReplaceAll(releaseSteps, "~", "`"), spec.ManifestFile, spec.SpecFile, c.Tag(), c.Tag())
+	fmt.Fprintf(&b, strings.ReplaceAll(releaseSteps, "~", "`"), spec.ManifestFile, spec.SpecFile, c.Tag())
 	return b.Bytes()
 }
 
 // releaseSteps are the steps of a release, with ~ for `.
 const releaseSteps = `## Publish a release
 
-1. Raise the version in ~%s~ and ~%s~; both must be the same.
+1. Raise the version, here and in ~%s~ and ~%s~. Without a word, ~bump~ names what is due:
+
+   ~~~sh
+   aileron connector bump
+   aileron connector bump minor
+   ~~~
+
 2. Check it, and try every operation against a stub:
 
    ~~~sh
@@ -207,18 +213,13 @@ const releaseSteps = `## Publish a release
    aileron connector test .
    ~~~
 
-3. Pack and sign it. ~aileron connector keygen~ makes the key, once; keep it out of the repository.
+3. Commit it, and release it. ~aileron connector keygen~ makes the key, once; keep it out of the repository.
 
    ~~~sh
-   aileron connector pack . --sign publisher.key --output aileron.tar.gz
+   aileron connector release . --sign publisher.key
    ~~~
 
-4. Tag the commit and attach the archive to the release of that tag:
-
-   ~~~sh
-   git tag %s
-   git push origin %s
-   ~~~
+   It packs and signs ~aileron.tar.gz~, tags the commit as ~%s~, and prints the commands that publish both.
 
 A published version does not change: users' hashes name its bytes. For any change, publish the next version.
 `

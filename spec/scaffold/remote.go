@@ -17,16 +17,9 @@ import (
 // the Git repository that dir is in, or will be. It reports false if there is
 // none at github.com or gitlab.com, or no Git.
 func NameFromGit(ctx context.Context, dir string) (spec.FQN, bool) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
+	at, below, ok := existing(dir)
+	if !ok {
 		return "", false
-	}
-	at, below := dir, ""
-	for {
-		if info, err := os.Stat(at); err == nil && info.IsDir() {
-			break
-		}
-		at, below = filepath.Dir(at), path.Join(filepath.Base(at), below)
 	}
 	remote, ok := git(ctx, at, "config", "--get", "remote.origin.url")
 	if !ok {
@@ -37,6 +30,31 @@ func NameFromGit(ctx context.Context, dir string) (spec.FQN, bool) {
 		return "", false
 	}
 	return NameOfRemote(remote, path.Join(prefix, below))
+}
+
+// PathInRepository returns the path of dir, which need not be there yet, in the Git repository that it is in; "" is the
+// top of it. It reports false if there is none.
+func PathInRepository(ctx context.Context, dir string) (string, bool) {
+	at, below, ok := existing(dir)
+	if !ok {
+		return "", false
+	}
+	prefix, ok := git(ctx, at, "rev-parse", "--show-prefix")
+	return path.Join(prefix, below), ok
+}
+
+// existing returns the innermost directory on the way to dir that is there, and what follows it.
+func existing(dir string) (at, below string, ok bool) {
+	at, err := filepath.Abs(dir)
+	if err != nil {
+		return "", "", false
+	}
+	for {
+		if info, err := os.Stat(at); err == nil && info.IsDir() {
+			return at, below, true
+		}
+		at, below = filepath.Dir(at), path.Join(filepath.Base(at), below)
+	}
 }
 
 // git returns the first line that git prints in dir.

@@ -151,9 +151,10 @@ func TestALinkIsNotFollowed(t *testing.T) {
 func TestAFailureLeavesNothing(t *testing.T) {
 	files := must.Get(Starter("github://acme/tracker", "api.tracker.example", "").Files())(t)
 	parent := t.TempDir()
-	files["no-such-directory/file"] = nil // sorts after the others
+	files["new/directory/file"] = []byte("x") // its directories are removed too
+	files["new/directory/file/below"] = nil   // sorts after the others, and is below a file
 	if _, err := Write(filepath.Join(parent, "a", "b"), files); err == nil {
-		t.Error("a file in a directory that is missing was written")
+		t.Error("a file below a file was written")
 	}
 	if got := names(t, parent); len(got) != 0 {
 		t.Errorf("%v are left", got)

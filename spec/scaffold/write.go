@@ -13,8 +13,8 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// Write writes the files into dir, which it creates if there is none. It
-// replaces nothing: if one of the connector's two files exists it writes none,
+// Write writes the files into dir, which it creates if there is none, with what
+// their names lead through. It replaces nothing: if one of the connector's two files exists it writes none,
 // and it leaves out a file for the author that exists; those are the skipped
 // ones. After an error nothing is there that was not before.
 func Write(dir string, files map[string][]byte) (skipped []string, err error) {
@@ -41,6 +41,10 @@ func Write(dir string, files map[string][]byte) (skipped []string, err error) {
 	}()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		at := filepath.Join(dir, name)
+		made = append(missing(filepath.Dir(at)), made...)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil { //nolint:gosec // as above
+			return nil, fmt.Errorf("create the directory of %s: %w", name, err)
+		}
 		err := create(at, files[name])
 		if errors.Is(err, fs.ErrExist) && name != spec.ManifestFile && name != spec.SpecFile {
 			skipped = append(skipped, name)

@@ -207,7 +207,7 @@ func TestAVouchThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-// What a key signed before it was replaced stays verified, and it signs nothing new: whoever took it could write any
+// What a key signed before it was replaced stays verified, and it signs nothing new: a thief of it could write any
 // version, and any time.
 func TestAReplacedKeyVerifiesWhatIsInstalledAndNothingNew(t *testing.T) {
 	k := keyRing(t, 2)

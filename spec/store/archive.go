@@ -25,9 +25,12 @@ func isDocument(name string) bool {
 // results in the same bytes.
 func Pack(dir string, w io.Writer) (*spec.Connector, error) { return PackSigned(dir, w, nil) }
 
+// Carried is what a package carries beside what is hashed; nil is none.
+type Carried struct{ Signature, Trust []byte }
+
 // PackSigned is [Pack] with the signature.sig that sign returns for the connector and
-// the one in dir, either of which is nil if there is none.
-func PackSigned(dir string, w io.Writer, sign func(c *spec.Connector, old []byte) ([]byte, error),
+// for what dir carries; nil is none. The vouches in dir go into the archive as they are.
+func PackSigned(dir string, w io.Writer, sign func(c *spec.Connector, old Carried) ([]byte, error),
 ) (*spec.Connector, error) {
 	c, err := readDir(dir)
 	if err != nil {
@@ -45,7 +48,7 @@ func PackSigned(dir string, w io.Writer, sign func(c *spec.Connector, old []byte
 	}
 	zip := gzip.NewWriter(w)
 	files := tar.NewWriter(zip)
-	for _, name := range append(slices.Clone(hashedFiles), signatureFile) {
+	for _, name := range knownFiles() {
 		data, ok := c[name]
 		if !ok {
 			continue
@@ -211,7 +214,7 @@ func checkEntry(h *tar.Header) error {
 
 // checkName returns an error for a file that a connector does not have.
 func checkName(entry, name string) error {
-	for _, known := range append(slices.Clone(hashedFiles), signatureFile) {
+	for _, known := range knownFiles() {
 		if name == known {
 			return nil
 		}

@@ -23,8 +23,27 @@ import (
 // manifest and the specification must exist, and at most one binary.
 var hashedFiles = []string{"connector.wasm", "connector.bin", spec.ManifestFile, spec.SpecFile}
 
-// signatureFile signs the hash and is not part of it.
-const signatureFile = "signature.sig"
+// What signs the hash and is not part of it: signatures, and the vouches of keys for the next ones. Of what is
+// installed, signatureFile has both.
+const (
+	signatureFile = "signature.sig"
+	trustFile     = "trust"
+)
+
+// knownFiles returns the names of all that a package may have, and that is read.
+func knownFiles() []string { return append(slices.Clone(hashedFiles), signatureFile, trustFile) }
+
+// carried returns the signatures and the vouches of a package together; nil if it has no signature.
+func (c contents) carried() []byte {
+	sig, ok := c[signatureFile]
+	if !ok || len(c[trustFile]) == 0 {
+		return sig
+	}
+	if len(sig) > 0 && sig[len(sig)-1] != '\n' {
+		sig = append(slices.Clip(sig), '\n')
+	}
+	return slices.Concat(sig, c[trustFile])
+}
 
 const (
 	maxText   = spec.MaxSpecSize
@@ -148,7 +167,7 @@ func readDir(dir string) (contents, error) {
 	}
 	defer root.Close()
 	c := contents{}
-	for _, name := range append(slices.Clone(hashedFiles), signatureFile) {
+	for _, name := range knownFiles() {
 		data, err := readFile(root, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -189,7 +208,7 @@ func readFile(root *os.Root, name string) ([]byte, error) {
 func readLimited(r io.Reader, name string, size int64) ([]byte, error) {
 	most := int64(maxText)
 	switch {
-	case name == signatureFile:
+	case name == signatureFile, name == trustFile:
 		most = maxSignature
 	case strings.HasPrefix(name, "connector."):
 		most = maxBinary
@@ -234,7 +253,7 @@ func withoutPath(err error) error {
 // readFS reads a connector's files from the top of a file system.
 func readFS(fsys fs.FS) (contents, error) {
 	c := contents{}
-	for _, name := range append(slices.Clone(hashedFiles), signatureFile) {
+	for _, name := range knownFiles() {
 		f, err := fsys.Open(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

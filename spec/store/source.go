@@ -37,7 +37,7 @@ type Source struct {
 // Candidate is a connector that may be installed.
 type Candidate struct {
 	Connector *spec.Connector
-	Signature []byte // its signature.sig, not verified; nil: it has none
+	Signature []byte // its signatures and vouches, not verified; nil: it has no signature
 }
 
 // Read reads and validates the connector without installing it. It returns a
@@ -64,11 +64,14 @@ func (s Source) load() (*spec.Connector, contents, error) {
 	if s.Archive != "" && (connector.FQN != s.FQN || connector.Version != s.Version) {
 		return nil, nil, &NameError{Source: s, FQN: connector.FQN, Version: connector.Version}
 	}
+	carried := c.carried()
 	if s.Checked {
-		delete(c, signatureFile)
-		if s.Signature != nil {
-			c[signatureFile] = s.Signature
-		}
+		carried = s.Signature
+	}
+	delete(c, signatureFile)
+	delete(c, trustFile)
+	if carried != nil {
+		c[signatureFile] = carried
 	}
 	if s.Hash != "" && s.Hash != connector.Hash {
 		return nil, nil, &HashError{What: s.Src, Want: s.Hash, Got: connector.Hash,
@@ -109,16 +112,17 @@ func (e *NameError) ErrorConnector() string {
 	return Entry{FQN: e.Source.FQN, Version: e.Source.Version}.name()
 }
 
-// maxSignature bounds signature.sig.
-const maxSignature = 16 << 10
+// maxSignature bounds signature.sig, and trust.
+const maxSignature = 64 << 10
 
-// SignatureError is returned for a signature.sig of a source that cannot be read.
+// SignatureError is returned for a signature.sig, or a file of vouches, of a source that cannot be read.
 type SignatureError struct {
+	File   string
 	Reason string
 	Err    error
 }
 
-func (e *SignatureError) Error() string { return "read " + signatureFile + ": " + e.Err.Error() }
+func (e *SignatureError) Error() string { return "read " + e.File + ": " + e.Err.Error() }
 func (e *SignatureError) Unwrap() error { return e.Err }
 
 // ErrorClass and ErrorReason return those in the error object of --json.
@@ -132,23 +136,23 @@ type tooLargeError struct{ most int64 }
 
 func (e tooLargeError) Error() string { return fmt.Sprintf("it is larger than %d bytes", e.most) }
 
-// asSignature returns err as a [*SignatureError], if it is about what signature.sig is.
+// asSignature returns err as a [*SignatureError], if it is about what signature.sig or trust is.
 func asSignature(err error) error {
 	var file *fileError
 	switch {
-	case !errors.As(err, &file) || file.name != signatureFile:
+	case !errors.As(err, &file) || file.name != signatureFile && file.name != trustFile:
 		return err
 	case errors.Is(err, errNotRegular):
-		return &SignatureError{"signature_not_a_file", file.err}
+		return &SignatureError{file.name, "signature_not_a_file", file.err}
 	case errors.As(err, new(tooLargeError)):
-		return &SignatureError{"signature_too_large", file.err}
+		return &SignatureError{file.name, "signature_too_large", file.err}
 	}
 	return err
 }
 
 // sign sets the signature to what sign returns.
-func (c contents) sign(connector *spec.Connector, sign func(*spec.Connector, []byte) ([]byte, error)) error {
-	sig, err := sign(connector, c[signatureFile])
+func (c contents) sign(connector *spec.Connector, sign func(*spec.Connector, Carried) ([]byte, error)) error {
+	sig, err := sign(connector, Carried{c[signatureFile], c[trustFile]})
 	delete(c, signatureFile)
 	if sig != nil {
 		c[signatureFile] = sig
@@ -156,8 +160,8 @@ func (c contents) sign(connector *spec.Connector, sign func(*spec.Connector, []b
 	return err
 }
 
-// Signature returns the signature.sig of an installed connector, which is not verified;
-// nil if it has none.
+// Signature returns the signatures and vouches with which a connector was installed, which
+// are not verified; nil if it has none.
 func (s *Store) Signature(hash string) ([]byte, error) {
 	if !isHash(hash) {
 		return nil, fmt.Errorf("read the signature: %q is not sha256: and 64 hexadecimal digits", hash)

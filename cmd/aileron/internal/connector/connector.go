@@ -17,6 +17,7 @@ func New(a *cli.App) *cobra.Command {
 	cmd.AddCommand(newConnectorInstallCommand(a), newConnectorListCommand(a), newConnectorShowCommand(a),
 		newConnectorVerifyCommand(a), newConnectorRemoveCommand(a), newConnectorCheckCommand(a), newConnectorPackCommand(a),
 		newConnectorNewCommand(a), newConnectorTestCommand(a),
-		newConnectorSchemaCommand(a), newConnectorKeygenCommand(a), newConnectorKeysCommand(a))
+		newConnectorSchemaCommand(a), newConnectorKeygenCommand(a), newConnectorKeysCommand(a),
+		newConnectorBumpCommand(a), newConnectorReleaseCommand(a), newConnectorVouchCommand(a))
 	return cmd
 }

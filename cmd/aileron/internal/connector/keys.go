@@ -13,8 +13,6 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
-	"github.com/ALRubinger/aileron/internal/hint"
-	"github.com/ALRubinger/aileron/internal/regular"
 	"github.com/ALRubinger/aileron/spec/signature"
 )
 
@@ -34,9 +32,10 @@ type PublisherKeyJSON struct {
 	Authority string    `json:"authority"`
 	KeyID     string    `json:"key_id"`
 	PublicKey string    `json:"public_key"`
-	State     string    `json:"state"`        // trusted, or removed: it must not sign
-	Since     time.Time `json:"since"`        // of that state
-	By        string    `json:"by,omitempty"` // the first connector that it signed; none: it was added by hand
+	State     string    `json:"state"`                // trusted, replaced (it signs nothing new), or removed
+	Since     time.Time `json:"since"`                // of that state
+	By        string    `json:"by,omitempty"`         // the first connector that it signed; none: it was added by hand
+	VouchedBy string    `json:"vouched_by,omitempty"` // the id of the key that it replaced
 }
 
 func newConnectorKeysListCommand(a *cli.App) *cobra.Command {
@@ -58,6 +57,9 @@ func newConnectorKeysListCommand(a *cli.App) *cobra.Command {
 			for _, t := range known {
 				for _, k := range t.Keys {
 					all = append(all, describeKey(t.Authority, k, "trusted"))
+				}
+				for _, k := range t.Retired {
+					all = append(all, describeKey(t.Authority, k, "replaced"))
 				}
 				for _, k := range t.Revoked {
 					all = append(all, describeKey(t.Authority, k, "removed"))
@@ -82,8 +84,12 @@ func newConnectorKeysListCommand(a *cli.App) *cobra.Command {
 }
 
 func describeKey(of signature.Authority, k signature.Known, state string) PublisherKeyJSON {
-	return PublisherKeyJSON{Authority: string(of), KeyID: k.Key.ID().String(), PublicKey: k.Key.String(), State: state,
+	j := PublisherKeyJSON{Authority: string(of), KeyID: k.Key.ID().String(), PublicKey: k.Key.String(), State: state,
 		Since: k.Since, By: k.By}
+	if k.VouchedBy != 0 {
+		j.VouchedBy = k.VouchedBy.String()
+	}
+	return j
 }
 
 func newConnectorKeysAddCommand(a *cli.App) *cobra.Command {
@@ -100,14 +106,9 @@ func newConnectorKeysAddCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return failure.Usage(err)
 			}
-			raw, err := regular.Read(args[1], signature.MaxKeyFile)
+			key, err := connectors.ReadPublicKey(args[1])
 			if err != nil {
-				return failure.OfInput(fmt.Errorf("read the key %s: %w", args[1], err), "")
-			}
-			key, err := signature.ParsePublicKey(raw)
-			if err != nil {
-				return failure.Input(hint.New(fmt.Errorf("read the key %s: %w", args[1], err),
-					"name the publisher's public key file, which begins with %q", "untrusted comment:"), failure.ReasonKey)
+				return err
 			}
 			if err := connectors.ChangeKeys(cmd.Context(), a.Dir, a.Recorder, audit.ChangePublisherKeyAdd, authority, key.ID(),
 				func(ctx context.Context, keys *signature.Keys) error { return keys.Add(ctx, authority, key) }); err != nil {
@@ -157,7 +158,7 @@ func newConnectorKeysRemoveCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			if !forget && !a.JSON {
-				defer warnOfSigned(a, id)
+				defer connectors.WarnOfRemovedKey(a.Dir, authority, id)
 			}
 			j := map[string]string{"authority": string(authority)}
 			if !forget {
@@ -172,20 +173,4 @@ func newConnectorKeysRemoveCommand(a *cli.App) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&forget, "forget", false, "remove all that is known of the publisher, also that it signs")
 	return cmd
-}
-
-// warnOfSigned prints which installed connectors are signed with a key that was removed.
-func warnOfSigned(a *cli.App, id signature.KeyID) {
-	s, entries, err := a.Installed()
-	if err != nil {
-		a.Infof("aileron: warning: which connectors it has signed is not known: %v", err)
-		return
-	}
-	by := connectors.CheckEntries(a.Dir, s, entries)
-	for _, e := range entries {
-		if refused, ok := by[e.Hash].Revoked(); ok && refused.KeyID == id {
-			a.Infof("aileron: %s is signed with it, stays installed and is still allowed; remove it with: "+
-				"aileron connector remove %s", e, e)
-		}
-	}
 }

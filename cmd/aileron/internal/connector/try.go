@@ -17,6 +17,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/connectortest"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/publishing"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/openapi"
 )
@@ -56,7 +57,7 @@ func newConnectorTestCommand(a *cli.App) *cobra.Command {
 
 // compare compares the connector with a document.
 func (o *connectorTryOptions) compare(a *cli.App, c *spec.Connector) error {
-	data, err := readDocument(o.from)
+	data, err := publishing.ReadDocument(o.from)
 	if err != nil {
 		return err
 	}
