@@ -116,7 +116,7 @@ func (u *user) posts() (posts []stub.Seen) {
 	return posts
 }
 
-// approvedWere checks the log: each of these was approved by the owner, and one request passed by it. The agent had been
+// approvedWere checks the log: each of these was approved by the owner, and one request passed by it. The agent was
 // told to come back for the second one.
 func (u *user) approvedWere(ids ...string) {
 	u.t.Helper()

@@ -193,23 +193,36 @@ func TestAPreviewWithoutPathsIsTheResponse(t *testing.T) {
 
 // Neither another credential nor another connector than the one that is asked about is used for a preview.
 func TestAPreviewIsOfWhatIsAskedAbout(t *testing.T) {
-	p := newPreviews(t, things)
-	got := p.later(mergeURL, "")
-	id := p.pending(1)[0].ID
-	p.grant("api_key/x/other")
-	p.fetch(t.Context(), id)
-	q, _ := p.queue.State(id)
-	if n := len(p.requests()); n != 0 || q.Preview == nil || !strings.Contains(q.Preview.Problem, "another than the one") {
-		t.Errorf("with another credential, %d requests, and the preview is %+v", n, q.Preview)
+	for name, c := range map[string]struct {
+		change  func(t *testing.T, p *previews)
+		problem string
+	}{
+		"another credential": {func(_ *testing.T, p *previews) { p.grant("api_key/x/other") }, "another than the one"},
+		"other bytes": {func(t *testing.T, p *previews) {
+			changed := must.Get(spec.Load([]byte(callsManifest), []byte(previewSpec)))(t)
+			changed.Hash = "sha256:2"
+			p.index = must.Get(spec.NewIndex([]*spec.Connector{changed}))(t)
+			p.grant("api_key/x/me")
+		}, ""},
+		"no connector": {func(t *testing.T, p *previews) {
+			p.plane.SetGrants(&Grants{Index: must.Get(spec.NewIndex(nil))(t)})
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPreviews(t, things)
+			got := p.later(mergeURL, "")
+			id := p.pending(1)[0].ID
+			c.change(t, p)
+			p.fetch(t.Context(), id)
+			q, _ := p.queue.State(id)
+			if n := len(p.requests()); n != 0 || (q.Preview != nil) != (c.problem != "") ||
+				q.Preview != nil && !strings.Contains(q.Preview.Problem, c.problem) {
+				t.Errorf("%d requests, and the preview is %+v, want the problem %q", n, q.Preview, c.problem)
+			}
+			must.Get(p.queue.Decide(t.Context(), id, approval.Decision{For: approval.Once, Surface: "cli"}))(t)
+			got()
+		})
 	}
-	p.plane.SetGrants(&Grants{Index: must.Get(spec.NewIndex(nil))(t)})
-	p.queue.SetPreview(id, approval.Preview{})
-	p.fetch(t.Context(), id)
-	if n := len(p.requests()); n != 0 {
-		t.Errorf("without the connector, the upstream got %d requests", n)
-	}
-	must.Get(p.queue.Decide(t.Context(), id, approval.Decision{For: approval.Once, Surface: "cli"}))(t)
-	got()
 }
 
 // The sandbox learns the state of a question, and nothing of its preview.

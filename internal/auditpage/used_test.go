@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,7 @@ func TestWhatWasUsedIsSummed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	l := must.Get(audit.Open(path, audit.Options{}))(t)
 	sessions := []string{audit.NewID(), audit.NewID()}
+	slices.Sort(sessions) // two of one millisecond have no order
 	for i, s := range sessions {
 		must.Get(l.Append(t.Context(), audit.Row{Event: audit.EventSessionStarted, SessionID: s,
 			Fields: map[string]any{"agent": []string{"claude", "codex"}[i]}}))(t)

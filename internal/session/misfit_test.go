@@ -61,6 +61,13 @@ func TestAConnectorThatDoesNotFitChangesNothing(t *testing.T) {
 	if n := len(s.Connectors()); n != 2 {
 		t.Errorf("beside a connector that does not fit, %d are in force, want GitHub's and npm's", n)
 	}
+	st := must.Get(store.Open(filepath.Join(o.Home, "store")))(t)
+	must.Get(st.Remove("github://alrubinger/aileron-connector-npm", "", nil))(t)
+	s.loader.reload(t.Context())
+	if n := len(s.Connectors()); n != 1 {
+		t.Errorf("beside a connector that does not fit, %d are in force after npm was removed, want GitHub's", n)
+	}
+	installNPM(t, o.Home)
 	remove()
 	s.loader.reload(t.Context())
 	if is := s.Surface(); len(is.Connectors) != 2 {

@@ -54,7 +54,8 @@ func (b *builder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		n := len(b.files)
 		out := json.NewEncoder(w)
 		for i := range b.there {
-			_ = out.Encode(map[string]string{"stream": "STEP 2/3: USER y\n--> Using cache " + id(100+i) + "\n--> " + id(100+i) + "\n"})
+			found := fmt.Sprintf("STEP 2/3: USER y\n--> Using cache %[1]s\n--> %[1]s\n", id(100+i))
+			_ = out.Encode(map[string]string{"stream": found})
 		}
 		_ = out.Encode(map[string]string{"stream": "STEP 1/3: FROM x\nSTEP 2/3: RUN y\n--> " + id(n) + "\nSTEP 3/3: RUN z\n"})
 		if n <= len(b.failures) {
@@ -132,13 +133,14 @@ func TestAFailedBuildRemovesTheStepsThatAnotherOneLeft(t *testing.T) {
 		`{"Id": "d"}`,
 		`{"Id": "e", "Config": {"Labels": {"aileron.image": "1"}}, "RepoTags": []}`,
 	}}
-	err := b.engine().Build(t.Context(), "x", Recipe{Dockerfile: []byte("FROM x\n")}, map[string]string{"aileron.image": "1"},
-		io.Discard)
+	err := b.engine().Build(t.Context(), "x", Recipe{Dockerfile: []byte("FROM x\n")},
+		map[string]string{"aileron.image": "1"}, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "exit status 7") {
 		t.Fatalf("the build ends with %v", err)
 	}
 	if want := []string{id(1), id(104), id(101)}; !slices.Equal(b.removed, want) {
-		t.Errorf("it removed %q, want its own and then what is nameless and has our label, the last first: %q", b.removed, want)
+		t.Errorf("it removed %q, want its own, then what is nameless and has our label, the last first: %q", b.removed,
+			want)
 	}
 }
 
