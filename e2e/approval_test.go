@@ -138,6 +138,23 @@ func TestABoxCannotApproveItself(t *testing.T) {
 	}
 }
 
+// A program that decides does not lie where the agent could put another one.
+func TestADeciderOfTheProjectIsRefused(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, stub.Script{}, "ask")
+	program := filepath.Join(u.project, "decide")
+	must.Do(t, os.WriteFile(program, []byte("#!/bin/sh\necho '{\"decision\": \"approve\"}'\n"), 0o700))
+	for _, setting := range []string{"decider", "notify"} {
+		must.Do(t, os.WriteFile(filepath.Join(u.home, "config.toml"),
+			[]byte("[approval]\n"+setting+" = [\""+program+"\"]\n"), 0o600))
+		r := u.box("echo STARTED")
+		if r.code != 1 || strings.Contains(r.out, "STARTED") {
+			t.Errorf("with a %s in the project: exit %d\n%s%s", setting, r.code, r.out, r.err)
+		}
+		contains(t, "the message", r.err, "[approval] "+setting+" of config.toml has "+program, "hint: move it")
+	}
+}
+
 // A program of config.toml is asked first: it approves once, denies, and leaves the rest to the owner.
 func TestADeciderIsAskedFirst(t *testing.T) {
 	t.Parallel()

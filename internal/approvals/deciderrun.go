@@ -2,8 +2,8 @@ package approvals
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +11,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
+	"slices"
 	"syscall"
 	"time"
 
@@ -51,55 +50,29 @@ func (d *Decider) Check() error {
 	return nil
 }
 
-// maxLinks bounds the symbolic links on the way to a decider, as the kernel does.
-const maxLinks = 40
-
 // resolve returns the path that path leads to, on which there is no link. The error is that there is none, or that
 // another user could change where it leads: they own something on the way, or may write to a directory of it.
 func resolve(path string) (string, error) {
-	at, rest := "/", strings.Split(path, "/")
-	for links := 0; len(rest) > 0; {
-		name := rest[0]
-		rest = rest[1:]
-		if name == "" || name == "." {
-			continue
-		}
-		if name == ".." {
-			at = filepath.Dir(at)
-			continue
-		}
+	return walk(path, func(at, next string) error {
 		dir, err := os.Stat(at)
 		if err != nil {
-			return "", err
+			return err
 		}
 		if !isOwn(dir) || dir.Mode().Perm()&0o022 != 0 && dir.Mode()&fs.ModeSticky == 0 {
-			return "", hint.New(fmt.Errorf("%s could be replaced by another user of this host, who may write to %s", path, at),
+			return hint.New(fmt.Errorf("%s could be replaced by another user of this host, who may write to %s", path, at),
 				"move it to a directory that only you or root may write to, or: chmod go-w %s", at)
 		}
-		next := filepath.Join(at, name)
 		info, err := os.Lstat(next)
 		if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
-			return "", hint.New(fmt.Errorf("%s: %w", next, pathErr.Err),
+			return hint.New(fmt.Errorf("%s: %w", next, pathErr.Err),
 				"start or install the decider, or correct [approval] decider")
 		}
 		if !isOwn(info) {
-			return "", hint.New(fmt.Errorf("%s belongs to another user of this host", next),
+			return hint.New(fmt.Errorf("%s belongs to another user of this host", next),
 				"chown -h %d %s", os.Geteuid(), next)
 		}
-		if info.Mode().Type() != fs.ModeSymlink {
-			at = next
-			continue
-		}
-		target, err := os.Readlink(next)
-		if links++; err != nil || links > maxLinks {
-			return "", fmt.Errorf("%s: %w", next, cmp.Or(err, error(unix.ELOOP)))
-		}
-		if filepath.IsAbs(target) {
-			at = "/"
-		}
-		rest = append(strings.Split(target, "/"), rest...)
-	}
-	return at, nil
+		return nil
+	})
 }
 
 // isOwn reports whether a file is this user's or root's.
@@ -135,13 +108,14 @@ func (d *Decider) call(ctx context.Context, question []byte, answer *reply) erro
 	return err
 }
 
-// run runs the command, and ends all of its process group.
+// run runs the command, and ends all that it started.
 func (d *Decider) run(ctx context.Context, question []byte, answer *reply) error {
 	if err := d.Check(); err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, d.Command[0], d.Command[1:]...) //nolint:gosec // the person's own, of config.toml
-	cmd.Env, cmd.Stdin, cmd.Stdout = d.Environ, bytes.NewReader(question), answer
+	mark := "AILERON_DECIDER=" + rand.Text()
+	cmd.Env, cmd.Stdin, cmd.Stdout = append(slices.Clone(d.Environ), mark), bytes.NewReader(question), answer
 	cmd.Dir = "/" // not the project, in which an interpreter could find modules
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	end := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -155,6 +129,7 @@ func (d *Decider) run(ctx context.Context, question []byte, answer *reply) error
 	}
 	awaitExit(cmd.Process.Pid)
 	_ = end() // what it left behind; until Wait, no other process has its number
+	endMarked(mark)
 	return cmd.Wait()
 }
 

@@ -102,6 +102,7 @@ func (n *Notifier) run(ctx context.Context, text string) error {
 	cmd.Env, cmd.SysProcAttr = n.Environ, &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
+	cmd.Dir = "/" // not the project, in which a relative path, or an interpreter, could find what an agent wrote
 	start := n.Start
 	if start == nil {
 		start = (*exec.Cmd).Start

@@ -260,6 +260,7 @@ var arrows = []arrow{
 	{"internal/hosttrust", "internal/filelock", "locks the account of trusted roots"},
 	{"internal/hosttrust", "internal/format", "the record of a trusted root has a format version"},
 	{"internal/launch", "ca", "bundles the session's CA with the roots of this host"},
+	{"internal/launch", "internal/approvals", "the programs that no sandbox may replace"},
 	{"internal/launch", "internal/config", "the limits of sandboxes"},
 	{"internal/launch", "internal/detached", "the terminal of a command without a person's"},
 	{"internal/launch", "internal/failure", "usage errors"},

@@ -35,6 +35,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/ALRubinger/aileron/internal/approvals"
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/detached"
 	"github.com/ALRubinger/aileron/internal/hostfiles"
@@ -48,6 +49,9 @@ type Launcher struct {
 	Home     string          // aileron's directory, an absolute path
 	Config   config.Sandbox  // limits of sandboxes
 	Patience engine.Patience // with engines
+
+	// Programs are those that no sandbox may replace. The zero value has none.
+	Programs approvals.Programs
 
 	// Open opens the session of a command. Its session ends when stop is requested.
 	Open func(ctx context.Context, agent, mode string, stop *session.StopRequest) (*session.Session, error)

@@ -76,6 +76,9 @@ func (b *sandboxed) share() error {
 	if err != nil {
 		return err
 	}
+	if err := b.checkPrograms(others); err != nil {
+		return err
+	}
 	if err := b.shared.checkCapture(b.session.CapturePath(), others); err != nil {
 		return err
 	}
@@ -98,6 +101,16 @@ func (b *sandboxed) share() error {
 		}
 	}
 	return b.shared.conflict(others)
+}
+
+// checkPrograms returns an error if this sandbox, or that of another session, could replace a program that the host runs
+// about this one's requests.
+func (b *sandboxed) checkPrograms(others map[string]share) error {
+	writable := slices.Clone(b.shared.Writable)
+	for _, other := range others {
+		writable = append(writable, other.Writable...)
+	}
+	return b.Programs.CheckOutside(writable)
 }
 
 // conflict returns an error if the sandbox of another session, by its id, could replace what this one mounts, or the

@@ -43,6 +43,8 @@ func Launcher(a *cli.App, opts *cli.SessionOptions) (*launch.Launcher, error) {
 	}
 	return &launch.Launcher{
 		Home: home, Config: conf.Sandbox, Patience: a.Patience(conf.Sandbox),
+		Programs: approvals.Programs{Decider: conf.Approval.Decider.Command, Socket: conf.Approval.Decider.Socket,
+			Notify: conf.Approval.Notify},
 		Open: func(ctx context.Context, agent, mode string, stop *session.StopRequest) (*session.Session, error) {
 			return openSession(ctx, a, opts, conf, session.Options{Home: home, Agent: agent, Mode: mode, Stop: stop})
 		},
