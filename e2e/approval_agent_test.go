@@ -116,8 +116,8 @@ func (u *user) posts() (posts []stub.Seen) {
 	return posts
 }
 
-// approvedWere checks the log: each of these was approved by the owner, and one request passed by it. The agent was
-// told to come back for the second one.
+// approvedWere checks the log: each of these was approved by the owner, and one request passed by it. The agent had
+// been told to come back for the second one.
 func (u *user) approvedWere(ids ...string) {
 	u.t.Helper()
 	var approved, passed, told []string

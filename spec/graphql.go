@@ -31,6 +31,12 @@ func (op *Operation) readGraphQL(n node) {
 	if op.Method == "GET" && op.GraphQL.Type != "query" {
 		n.diags.add(n.at("graphql"), "a GET changes nothing: its type is query")
 	}
+	for _, c := range op.When {
+		if c.In != InPath { // operationName is a name of the client's, and the document has others for all values
+			n.diags.add(n.at("approval"), "a client of GraphQL writes %s.%s as it likes: let an operation of its own ask, with "+
+				"the fields that need it", c.In, c.Name)
+		}
+	}
 	for i, in := range op.Inputs {
 		if in.In == InQuery && op.Method != "GET" {
 			n.diags.add(n.item("inputs", i), "it is in the query, in which a server may look for the document")

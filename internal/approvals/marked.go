@@ -39,8 +39,8 @@ func endIfMarked(pid int, mark string) bool {
 	return hasMark(pid, mark) && unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
 }
 
-// hasMark reports whether a process has the mark in its environment. That of other users cannot be read, and that of one
-// that has ended is empty.
+// hasMark reports whether a process has the mark in its environment. That of other users cannot be read, and that of
+// one that has ended is empty.
 func hasMark(pid int, mark string) bool {
 	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
 	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+mark+"\x00"))

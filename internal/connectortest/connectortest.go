@@ -162,8 +162,11 @@ func (t *trial) remarks() {
 	case in != nil && in.In == "path":
 		t.note("the credential is in the path, which servers and proxies log: declare a header if the service takes one")
 	}
-	if t.op.Approval == "required" {
+	switch t.op.Approval {
+	case spec.ApprovalRequired:
 		t.note("it needs approval, which was given for this test")
+	case spec.ApprovalWhen:
+		t.note("it asks %s; that was given for this test, whatever its values are", t.op.Asks())
 	}
 	if t.op.Upgrade != "" {
 		t.note("the request was tried, and the WebSocket was not")

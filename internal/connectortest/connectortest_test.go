@@ -138,9 +138,11 @@ func TestNotes(t *testing.T) {
 		"credential": {"kind": "api_key", "inject": {"in": "query", "name": "key"}}},
 		{"name": "p", "method": "GET", "path": "/{t}", "hosts": ["api.t.example"],
 		"credential": {"kind": "api_key", "inject": {"in": "path", "name": "t"}}},
-		{"name": "any", "hosts": ["*.t.example:8443"]}`)
+		{"name": "any", "hosts": ["*.t.example:8443"]},
+		{"name": "w", "method": "PUT", "path": "/w/{branch}", "hosts": ["api.t.example"], "credential": {"kind": "api_key",
+		"inject": {"in": "header", "name": "X-Key"}}, "approval": {"when": {"path.branch": ["main"]}}}`)
 	want := [][]string{{"the credential is in the query", "needs approval", "the WebSocket was not"},
-		{"the credential is in the path"}, {"allows every request"}}
+		{"the credential is in the path"}, {"allows every request"}, {"it asks when path.branch is main; that was given"}}
 	for i, r := range run(t, c, Options{}) {
 		all := strings.Join(r.Notes, "\n")
 		missing := func(s string) bool { return !strings.Contains(all, s) }

@@ -103,8 +103,8 @@ func (b *sandboxed) share() error {
 	return b.shared.conflict(others)
 }
 
-// checkPrograms returns an error if this sandbox, or that of another session, could replace a program that the host runs
-// about this one's requests.
+// checkPrograms returns an error if this sandbox, or that of another session, could replace a program that the host
+// runs about this one's requests.
 func (b *sandboxed) checkPrograms(others map[string]share) error {
 	writable := slices.Clone(b.shared.Writable)
 	for _, other := range others {
