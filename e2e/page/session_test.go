@@ -101,6 +101,12 @@ func TestRequestsOfASessionAreDecidedByKeyboard(t *testing.T) {
 	if said != "title: The build of 7 is red\n  state: approved\nby: octo "+strings.Repeat("*", len(pageSecret)) {
 		t.Errorf("the service says %q", said)
 	}
+	listed := command("approval", "list")
+	listed.Stderr = nil
+	if out := string(must.Get(listed.Output())(t)); !strings.Contains(out, issues+"/issues/7/close  > title: The build of 7 is") ||
+		strings.Contains(out, pageSecret[:8]) {
+		t.Errorf("it is listed as %s", out)
+	}
 	rest := eval[string](b,
 		`[...document.querySelectorAll("#question pre:not(.service)")].map((e) => e.textContent).join("\n")`)
 	if strings.Contains(rest, "approved") || !strings.Contains(rest, "why 7") {

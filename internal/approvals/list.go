@@ -59,7 +59,8 @@ func plain(text string) string {
 // Heads are the names of the columns of a list.
 var Heads = []string{"id", "state", "for", "session", "operation", "request"}
 
-// Cells returns the cells of a question. What an agent chose is in the last one, escaped and cut.
+// Cells returns the cells of a question. What an agent chose is in the last one, escaped and cut, and behind it, after a
+// mark that a request cannot have, what the service says of it.
 func Cells(q approval.Question, now time.Time) []string {
 	state := string(q.State)
 	switch {
@@ -77,9 +78,31 @@ func Cells(q approval.Question, now time.Time) []string {
 		what = q.Connector + " " + q.Version + ", " + cmp.Or(q.Binding, "without a credential")
 	}
 	cells := []string{q.ID, state, cmp.Or(string(q.For), "-"), session,
-		cmp.Or(strings.TrimSpace(q.Tool+" "+q.Operation), "-"), review.Cut(what, maxRequest)}
+		cmp.Or(strings.TrimSpace(q.Tool+" "+q.Operation), "-"), review.Cut(what, maxRequest) + said(q.Preview)}
 	for i := range cells {
 		cells[i] = termsafe.Line(cells[i])
 	}
 	return cells
+}
+
+// maxSaid bounds what a service says in a list, in characters.
+const maxSaid = 60
+
+// said returns what a service says of a request in one line, with a mark before it; "" if that was not fetched.
+func said(p *approval.Preview) string {
+	if p == nil {
+		return ""
+	}
+	if p.Problem != "" {
+		return "  (no preview)"
+	}
+	var parts []string
+	for _, v := range p.Values {
+		text := strings.Join(strings.Fields(v.Value), " ")
+		if v.Name != "" {
+			text = v.Name + ": " + text
+		}
+		parts = append(parts, text)
+	}
+	return "  > " + review.Cut(termsafe.Line(strings.Join(parts, "; ")), maxSaid)
 }

@@ -56,7 +56,7 @@ func TestWhatAnAgentWroteIsMarked(t *testing.T) {
 		}
 	}
 	for _, cell := range Cells(q, time.Now()) {
-		if strings.IndexFunc(cell, termsafe.Unsafe) >= 0 || strings.Contains(cell, "\n") || len([]rune(cell)) > 90 {
+		if strings.IndexFunc(cell, termsafe.Unsafe) >= 0 || strings.Contains(cell, "\n") || len([]rune(cell)) > maxRequest+maxSaid+6 {
 			t.Errorf("a cell of the list is %q", cell)
 		}
 	}
@@ -82,5 +82,31 @@ func TestWhatAServiceSaysIsMarkedAsThat(t *testing.T) {
 	must.Do(t, Show(&out, q, 0))
 	if want := "no preview (x get): the service responded with status 404\n"; !strings.Contains(out.String(), want) {
 		t.Errorf("it is shown as\n%s\nwant %q", out.String(), want)
+	}
+}
+
+// A list has what the service says behind the request, in one line, and no request looks like it.
+func TestAListHasWhatAServiceSays(t *testing.T) {
+	q := approval.Question{ID: "01A", State: approval.Pending}
+	q.Method, q.Scheme, q.Host, q.Port, q.Path = "POST", "https", "a.example", 443, "/x  > title: harmless"
+	last := func() string { cells := Cells(q, q.Requested); return cells[len(cells)-1] }
+	if got := last(); got != "POST a.example/x%20%20>%20title:%20harmless" {
+		t.Errorf("without a preview: %q", got)
+	}
+	q.Path = "/x"
+	for want, p := range map[string]approval.Preview{
+		"POST a.example/x  (no preview)": {Problem: "status 404"},
+		"POST a.example/x  > title: The build is red; by: octo": {Values: []approval.Value{
+			{Name: "title", Value: "The\n build\tis red"}, {Name: "by", Value: "octo"}}},
+		`POST a.example/x  > \u001b[31mred`: {Values: []approval.Value{{Value: "\x1b[31mred"}}},
+		"POST a.example/x  > " + strings.Repeat("a", maxSaid) + "…": {Values: []approval.Value{
+			{Value: strings.Repeat("a", 9999)}}},
+	} {
+		if q.Preview = p.Brief(); last() != want {
+			t.Errorf("it is listed as %q, want %q", last(), want)
+		}
+	}
+	if p := (approval.Preview{Values: make([]approval.Value, 99)}).Brief(); !p.Cut || len(p.Values) > 8 {
+		t.Errorf("of many values, the list has %d, and cut is %t", len(p.Values), p.Cut)
 	}
 }

@@ -125,7 +125,7 @@ func (s *Session) withPreview(ctx context.Context, q approval.Question) approval
 }
 
 // controlApprovals lists what waits. In a session that is still being opened nothing does. Only the question that the
-// query names as whole has its body, and its preview, which is fetched for it.
+// query names as whole has its body, and a preview is fetched for it; of others it is brief, if it was fetched before.
 func (s *Session) controlApprovals(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-s.ready:
@@ -139,8 +139,12 @@ func (s *Session) controlApprovals(w http.ResponseWriter, r *http.Request) {
 	}
 	all := Approvals{s.approvals.List(), append([]approval.Rule{}, s.approvals.Rules()...)}
 	for i := range all.Questions {
-		if all.Questions[i].ID != whole {
-			all.Questions[i].Body, all.Questions[i].Preview = nil, nil
+		q := &all.Questions[i]
+		if q.ID == whole {
+			continue
+		}
+		if q.Body = nil; q.Preview != nil {
+			q.Preview = q.Preview.Brief()
 		}
 	}
 	respond(w, 200, all)

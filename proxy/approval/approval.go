@@ -24,6 +24,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -192,6 +193,29 @@ type Preview struct {
 	SHA256    string  `json:"sha256,omitempty"` // of Values
 	// Problem is why there is no response to show, in words of aileron's; "": there is one.
 	Problem string `json:"problem,omitempty"`
+}
+
+// Bounds of a preview in a list.
+const (
+	maxBriefValues = 8
+	maxBriefValue  = 200 // bytes
+)
+
+// Brief returns a preview for a list: the beginnings of its first values. Its SHA256 is that of all of them.
+func (p Preview) Brief() *Preview {
+	all := p.Values
+	p.Values = nil
+	for i, v := range all {
+		if i == maxBriefValues {
+			p.Cut = true
+			break
+		}
+		if len(v.Value) > maxBriefValue {
+			v.Value, p.Cut = strings.ToValidUTF8(v.Value[:maxBriefValue], ""), true
+		}
+		p.Values = append(p.Values, v)
+	}
+	return &p
 }
 
 // Decision is what the owner decides.
