@@ -12,7 +12,7 @@ import (
 )
 
 // What a reviewer of an entry may rely on: the right column is the operation
-// that the proxy finds, or "" where it denies the request.
+// that the proxy finds, "an approval" where one asks, or "" where it denies the request.
 func TestWhatEntriesAllowAndDeny(t *testing.T) {
 	for entry, requests := range map[string]map[string]string{
 		"github": {
@@ -52,7 +52,9 @@ func TestWhatEntriesAllowAndDeny(t *testing.T) {
 			"GET https://attacker.blob.core.windows.net/actions-results/a?sig=x":                    "",
 			"PATCH https://api.github.com/repos/o/r/git/refs/heads/feature/x":                       "",
 			"DELETE https://api.github.com/repos/o/r":                                               "",
-			"PUT https://api.github.com/repos/o/r/pulls/1/merge":                                    "",
+			"PUT https://api.github.com/repos/o/r/pulls/1/merge":                                    "an approval",
+			"HEAD https://api.github.com/repos/o/r":                                                 "repos.exists",
+			"HEAD https://api.github.com/repos/o/r/contents/x":                                      "",
 			"PUT https://api.github.com/repos/o/r/contents/x":                                       "",
 			"POST https://api.github.com/repos/o/r/releases":                                        "",
 			"POST https://uploads.github.com/repos/o/r/releases/1/assets":                           "",
@@ -222,8 +224,11 @@ func TestWhatEntriesAllowAndDeny(t *testing.T) {
 			decision := proxy.Decide(proxy.Question{Index: ix, Authority: authority, Scheme: scheme, Method: method,
 				Target: url})
 			got := ""
-			if decision.Verdict == proxy.Allow {
+			switch {
+			case decision.Verdict == proxy.Allow:
 				got = decision.Match.Operation.Name
+			case decision.Denial != nil && decision.Denial.Reason == proxy.ReasonApproval:
+				got = "an approval"
 			}
 			if got != want {
 				t.Errorf("%s: %s is %q, want %q (%v)", entry, request, got, want, decision.Denial)
