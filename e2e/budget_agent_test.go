@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
@@ -86,4 +87,38 @@ func (u *user) requestsTo(path string) (n int) {
 		}
 	}
 	return n
+}
+
+// Sandboxes that run at once, each behind a process of its own, share what is left of a day.
+func TestSandboxesShareADay(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, stub.Script{}, "ask")
+	const limit, each = 12, 10
+	must.Do(t, os.WriteFile(filepath.Join(u.home, "config.toml"), fmt.Appendf(nil, "[budget.day]\nrequests = %d\n", limit),
+		0o600))
+	names := []string{"one", "two"}
+	results := make([]result, len(names))
+	var boxes sync.WaitGroup
+	for i, name := range names {
+		boxes.Go(func() {
+			results[i] = u.box(fmt.Sprintf(`touch %s; for n in $(seq 600); do [ -e one ] && [ -e two ] && break; sleep 0.1; done
+			for n in $(seq %d); do curl -s -o /dev/null -w '%%{http_code}\n' https://api.echo.example/echo; done`, name, each))
+		})
+	}
+	boxes.Wait()
+	sent, denied := 0, 0
+	for i, r := range results {
+		passed := strings.Count(r.out, "200\n")
+		if sent, denied = sent+passed, denied+strings.Count(r.out, "429\n"); r.code != 0 || passed == 0 {
+			t.Errorf("the sandbox %s: exit %d, %d requests passed\n%s%s", names[i], r.code, passed, r.out, r.err)
+		}
+	}
+	// Each session may exceed it by the one request that it has under way.
+	if sent < limit || sent > limit+len(names) || sent+denied != len(names)*each || len(u.posts()) != sent {
+		t.Errorf("of a day's %d requests, %d passed, %d were denied, and the service got %d", limit, sent, denied,
+			len(u.posts()))
+	}
+	if used := u.must("audit", "used", "--by", "session", "--json").out; strings.Count(used, `"requests":`) != len(names) {
+		t.Errorf("both sessions have used something: %s", used)
+	}
 }
