@@ -155,10 +155,13 @@ func (v *view) digits(src *view) {
 			v.cut = min(v.cut, int(src.begin(i)))
 			return
 		case isHex(c):
-			if c >= 'A' && c <= 'F' {
-				c += 'a' - 'A'
+			from := i
+			for i+1 < len(s) && isHex(s[i+1]) && (s[i+1] != '0' || i+2 < len(s) && s[i+2]|' ' != 'x') {
+				i++
 			}
-			v.put(c, src.begin(i), src.end(i))
+			n := len(v.symbols)
+			v.take(src, from, i+1)
+			lower(v.symbols[n:n], v.symbols[n:])
 			gap = 0
 			continue
 		case strings.IndexByte(hexGaps, c) >= 0:

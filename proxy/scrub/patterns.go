@@ -15,7 +15,7 @@ type patterns struct {
 	lengths []int         // of encodings that are a hit only as a whole, each once
 	whole   []windowTable // these, for each length
 	filter  sieve
-	quads   bloomFilter // of runs of four symbols
+	quads   bloomFilter // of runs of quadSize symbols
 	text    []byte      // the encodings, between separators
 	heads   [][]byte
 	longest int // length of the longest beginning that is no hit yet
@@ -27,6 +27,9 @@ type patterns struct {
 	oneIn, oneHead   [256]bool
 	pairIn, pairHead []uint64
 }
+
+// quadSize is the length of the runs in patterns.quads: no encoding is shorter.
+const quadSize = 4
 
 // separator separates encodings, and replaces symbols that no encoding contains.
 const separator = 0xff
@@ -81,6 +84,9 @@ func symbolsOf(encodings ...[]encoding) (n int) {
 func (p *patterns) add(enc encoding, total int) {
 	n := lower(enc.symbols[:0], enc.symbols)
 	p.heads = append(p.heads, n)
+	for i := 0; i+quadSize <= len(n); i++ {
+		p.quads.addShort(n[i:])
+	}
 	for _, c := range n {
 		p.any[c] = true
 	}
@@ -107,9 +113,6 @@ func (p *patterns) add(enc encoding, total int) {
 	p.text = append(append(p.text, n...), separator)
 	for i, c := range n {
 		p.oneIn[c] = true
-		if i+4 <= len(n) {
-			p.quads.addShort(n[i:])
-		}
 		if i+1 < len(n) {
 			setPair(p.pairIn, n[i:])
 		}
@@ -152,7 +155,13 @@ func (s *Set) findCoded(symbols []byte, encodings []*patterns, hit func(from, to
 			end++
 		}
 		for _, p := range encodings {
+			last := p.filter.least - quadSize
 			for i := at; i <= end-1+gramSize-p.filter.least; {
+				// Most runs are of another encoding. All hits that begin from here on to the quad contain it.
+				if quad := i + last; !p.quads.hasShort(symbols[quad:]) {
+					i = quad + 1
+					continue
+				}
 				i = p.matchAt(symbols, i, hit)
 			}
 		}
