@@ -99,11 +99,17 @@ func (e *Engine) run(ctx context.Context, b box) (code int, err error) {
 			t.end()
 		}
 	}()
-	defer func() { err = e.removeRun(ctx, made, err) }()
+	removed := sync.OnceValue(func() error { return e.RemoveAll(ctx, made.all()) })
+	defer func() { err = e.endRun(ctx, made, removed, err) }()
 	if code, err := e.makeContainers(ctx, b, files, seccomp, &made); err != nil {
 		return code, err
 	}
-	return e.runBox(ctx, b, made.command, made.gateway)
+	return e.runBox(ctx, b, made, func() {
+		go removed() //nolint:errcheck // endRun has its error
+		if b.Cut != nil {
+			b.Cut()
+		}
+	})
 }
 
 // beginFiles begins to add to b the files that are not known before, and to put them where they are mounted from, which
@@ -133,11 +139,24 @@ type containers struct {
 	gateway *engine.Container // nil: there is none
 	command *engine.Container
 	trees   []*LiveTree // of the command
+
+	ready func() error // waits until the gateway is ready; nil: there is none
 }
 
-// makeContainers makes the containers of a run, starts the gateway, and fills
-// the command's container meanwhile. One whose creation failed is in made too, by
-// its name: a call that was given up may still be done. The code is that of fill.
+// all returns the containers in the order in which they were made.
+func (c containers) all() (all []*engine.Container) {
+	for _, one := range []*engine.Container{c.gateway, c.command} {
+		if one != nil {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// makeContainers makes the containers of a run, begins to start the gateway, and
+// fills the command's container meanwhile. When it returns, the gateway is ready, or
+// runs and is held. One whose creation failed is in made too, by its name: a call
+// that was given up may still be done. The code is that of fill.
 func (e *Engine) makeContainers(
 	ctx context.Context, b box, files func() (box, error), seccomp string, made *containers,
 ) (code int, err error) {
@@ -162,19 +181,23 @@ func (e *Engine) makeContainers(
 	if b.Live != nil && len(made.trees) > 0 {
 		b.Live(made.trees)
 	}
+	if b.Unsealed {
+		return e.fill(ctx, b, created)
+	}
+	runs := make(chan struct{}) // closed when it does, or has failed
 	started := make(chan error, 1)
 	go func() {
-		if b.Unsealed {
-			started <- nil
-			return
-		}
-		started <- e.startGateway(ctx, made.gateway)
+		run := sync.OnceFunc(func() { close(runs) })
+		defer run()
+		started <- e.startGateway(ctx, made.gateway, run)
 	}()
+	made.ready = sync.OnceValue(func() error { return <-started })
 	code, err = e.fill(ctx, b, created)
-	if gatewayErr := <-started; gatewayErr != nil {
-		return 1, gatewayErr
+	if err != nil {
+		return code, cmp.Or(made.ready(), err)
 	}
-	return code, err
+	<-runs
+	return 1, nil
 }
 
 // fill checks that the image can run the command, and puts the session's files
@@ -200,9 +223,9 @@ func (e *Engine) fill(ctx context.Context, b box, made createdBox) (code int, er
 	return 1, err
 }
 
-// removeRun removes the containers of a run that ended with err, and returns the
-// error of both.
-func (e *Engine) removeRun(ctx context.Context, made containers, err error) error {
+// endRun waits until the containers of a run that ended with err are removed, and
+// returns the error of both.
+func (e *Engine) endRun(ctx context.Context, made containers, removed func() error, err error) error {
 	engine.Unwrap(&err)
 	waited := errors.Is(err, engine.ErrInterrupted) || errors.As(err, new(*engine.WaitError))
 	if err != nil && ctx.Err() == nil && !waited {
@@ -210,15 +233,12 @@ func (e *Engine) removeRun(ctx context.Context, made containers, err error) erro
 			err = fmt.Errorf("run the sandbox: %s, and without it the sandbox cannot go on", why)
 		}
 	}
-	var all []*engine.Container
-	var ids []string
-	for _, c := range []*engine.Container{made.gateway, made.command} {
-		if c != nil {
-			all, ids = append(all, c), append(ids, c.ID)
-		}
-	}
-	left := e.RemoveAll(ctx, all)
+	left := removed()
 	if err != nil || left != nil { // an engine that was killed may not have recorded what it had started
+		var ids []string
+		for _, c := range made.all() {
+			ids = append(ids, c.ID)
+		}
 		e.EndRemains(ids)
 	}
 	switch {

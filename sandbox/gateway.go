@@ -90,10 +90,12 @@ func gatewayLayer() ([]byte, error) {
 	return layer.Bytes(), errors.Join(append(faults, tw.Close())...)
 }
 
-// startGateway starts the gateway and waits until it is ready.
-func (e *Engine) startGateway(ctx context.Context, gateway *engine.Container) error {
+// startGateway starts the gateway and waits until it is ready. When it runs, and is held, it calls runs.
+func (e *Engine) startGateway(ctx context.Context, gateway *engine.Container, runs func()) error {
 	output := &engine.Tail{}
-	err := e.Await(ctx, "start the gateway", func(ctx context.Context) error { return e.awaitReady(ctx, gateway, output) })
+	err := e.Await(ctx, "start the gateway", func(ctx context.Context) error {
+		return e.awaitReady(ctx, gateway, output, runs)
+	})
 	if waited := (*engine.WaitError)(nil); errors.As(err, &waited) {
 		waited.Last = cmp.Or(output.LastError(), waited.Last)
 	}
@@ -103,7 +105,9 @@ func (e *Engine) startGateway(ctx context.Context, gateway *engine.Container) er
 // awaitReady starts the gateway and reads its output until it is ready. It
 // attaches before the start: an engine that is asked for a log looks only now
 // and then whether there is more of it.
-func (e *Engine) awaitReady(ctx context.Context, gateway *engine.Container, output *engine.Tail) error {
+func (e *Engine) awaitReady(
+	ctx context.Context, gateway *engine.Container, output *engine.Tail, runs func(),
+) error {
 	stream, err := e.Attach(ctx, gateway.ID, engine.AttachOptions{})
 	if err != nil {
 		// Podman makes the process here; only the error of its start has the cause.
@@ -118,13 +122,16 @@ func (e *Engine) awaitReady(ctx context.Context, gateway *engine.Container, outp
 	if err := e.Start(ctx, gateway.ID); err != nil {
 		return fmt.Errorf("start the gateway: %w", err)
 	}
+	if e.Hold(ctx, gateway) && gateway.Held() {
+		runs()
+	}
 	pr, pw := io.Pipe()
 	go func() { _ = pw.CloseWithError(errors.Join(stream.CopyTo(pw, output), io.EOF)) }()
 	defer pr.Close()
 	lines := bufio.NewScanner(pr)
 	for lines.Scan() {
 		if strings.TrimSpace(lines.Text()) == "ready" {
-			if !e.Hold(ctx, gateway) {
+			if gateway.Ended() || !gateway.Held() && !e.Hold(ctx, gateway) {
 				return errors.New("start the gateway: it ended as soon as it was ready")
 			}
 			return nil

@@ -280,6 +280,58 @@ func TestAGatewayThatFailsEndsItsSandbox(t *testing.T) {
 	})
 }
 
+// The command's container is made while the gateway gets ready, and nothing of the image runs in it before.
+func TestNothingOfAnImageRunsBeforeTheGatewayIsReady(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, _, _ := box(t, "wait 3s\ncomplain no names\nexit 3\n", "touch", "ran")
+		code, err := e.Run(t.Context(), b)
+		if err == nil || !strings.Contains(err.Error(), "did not get ready: no names") {
+			t.Errorf("Run = %d, %v; want that the gateway did not get ready", code, err)
+		}
+		if _, err := os.Stat(filepath.Join(b.Dir, "ran")); !os.IsNotExist(err) {
+			t.Errorf("the command ran: %v", err)
+		}
+	})
+}
+
+// What a caller does when nothing comes from the sandbox any more is done beside the removal: before it, and before the
+// last output was taken.
+func TestACallerIsToldThatTheSandboxIsCutOff(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, e *sandbox.Engine) {
+		b, _, errs := box(t, idleGateway, "sh", "-c", "head -c 300000 /dev/zero")
+		cut := make(chan struct{})
+		b.Cut = func() { close(cut) }
+		got := &lateReader{until: cut}
+		b.Stdout = got
+		if code, err := e.Run(t.Context(), b); err != nil || code != 0 {
+			t.Fatalf("Run = %d, %v\n%s", code, err, errs)
+		}
+		if got.n != 300000 || got.late {
+			t.Errorf("%d bytes arrived, want 300000; waited in vain: %v", got.n, got.late)
+		}
+	})
+}
+
+// lateReader takes its last half only when until is closed.
+type lateReader struct {
+	n     int
+	until <-chan struct{}
+	late  bool
+}
+
+func (r *lateReader) Write(p []byte) (int, error) {
+	if r.n += len(p); r.n > 150000 {
+		select {
+		case <-r.until:
+		case <-time.After(20 * time.Second):
+			r.late = true
+		}
+	}
+	return len(p), nil
+}
+
 func TestTheProjectsOwnerWritesToIt(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -18,13 +18,15 @@ import (
 // stopGrace is how long a sandbox has between SIGTERM and SIGKILL when ctx ends.
 const stopGrace = 5 * time.Second
 
-// runBox attaches to a sandbox's container, starts it, and waits for its end.
-func (e *Engine) runBox(ctx context.Context, b box, command, gateway *engine.Container) (code int, err error) {
+// runBox attaches to a sandbox's container, starts it, and waits for its end. When nothing but the command's last
+// output is left to wait for, it calls remove.
+func (e *Engine) runBox(ctx context.Context, b box, made containers, remove func()) (code int, err error) {
 	// The sandbox outlives ctx by its grace.
 	live, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	r := &running{
-		e: e, b: b, box: command, gateway: gateway, live: live,
+		e: e, b: b, box: made.command, gateway: made.gateway, ready: made.ready,
+		live: live, over: func() { cancel(); remove() },
 		term: openTerminal(b), window: b.Window, stopped: ctx.Done(), moved: -1,
 	}
 	defer func() { r.close(err == nil && code == 0) }()
@@ -59,7 +61,9 @@ type running struct {
 	e            *Engine
 	b            box
 	box, gateway *engine.Container // gateway is nil where the sandbox has none
+	ready        func() error      // waits until the gateway is; nil as gateway
 	live         context.Context   //nolint:containedctx // until the sandbox has ended
+	over         func()            // ends live, and begins the removal
 
 	term    *terminal.Terminal
 	window  terminal.Size  // of the command's terminal, where term is none
@@ -99,7 +103,13 @@ func (r *running) start(ctx context.Context) (int, error) {
 	if r.b.Exposing != nil {
 		r.b.Exposing()
 	}
+	// On Podman this makes the first process, which waits for the start. The gateway gets ready meanwhile.
 	attachErr := r.attach(ctx)
+	if r.ready != nil {
+		if err := r.ready(); err != nil {
+			return 1, err
+		}
+	}
 	if r.alone() { // Podman would start the gateway again, for the sandbox
 		return 1, r.withoutGateway()
 	}

@@ -124,11 +124,48 @@ type Prepared struct {
 // Prepare finds the engine, looks up or builds the image, removes what sessions
 // that were killed have left, and finds out whether the sandbox can be sealed.
 // What only Run needs goes on: the removal too. The caller closes what is returned.
-func Prepare(ctx context.Context, s Spec) (_ *Prepared, err error) {
-	e, err := Find(ctx, s.Engine, s.Patience)
+func Prepare(ctx context.Context, s Spec) (*Prepared, error) { return Begin(ctx, s).Prepare(ctx) }
+
+// Beginning is a sandbox whose engine is being found, which takes as long as the start of a container where Podman has
+// no service. See [Begin].
+type Beginning struct {
+	spec  Spec
+	found func() (*Engine, error) // waits
+}
+
+// Begin begins what [Prepare] does first, beside what the caller does meanwhile. The caller calls Prepare or Close.
+func Begin(ctx context.Context, s Spec) *Beginning {
+	type result struct {
+		*Engine
+		error
+	}
+	done := make(chan result, 1)
+	go func() {
+		e, err := Find(ctx, s.Engine, s.Patience)
+		done <- result{e, err}
+	}()
+	return &Beginning{spec: s, found: sync.OnceValues(func() (*Engine, error) {
+		r := <-done
+		return r.Engine, r.error
+	})}
+}
+
+// Close waits until the engine is found, and releases it. The error is why there is none.
+func (b *Beginning) Close() error {
+	e, err := b.found()
+	if err == nil {
+		e.Close()
+	}
+	return err
+}
+
+// Prepare does what is left of [Prepare].
+func (b *Beginning) Prepare(ctx context.Context) (_ *Prepared, err error) {
+	e, err := b.found()
 	if err != nil {
 		return nil, err
 	}
+	s := b.spec
 	e.cache = s.Cache
 	p := &Prepared{Engine: e, spec: s}
 	defer func() {
@@ -228,6 +265,9 @@ type Uplink struct {
 	// Ended, when set, is called when no process of the command is left, and before the containers are removed. It is
 	// not called where Run returns because the sandbox has to be ended. It may be called twice.
 	Ended func()
+	// Cut, when set, is called after Ended, while the containers are removed: nothing comes from them any more. It is not
+	// called where Run returns because the sandbox has to be ended.
+	Cut func()
 	// Terminal, when set, is called when what restores the person's terminal
 	// changes, before it does: a process that outlives this one can do it.
 	Terminal func(terminal.State)

@@ -125,6 +125,7 @@ func (r *running) exit(ctx context.Context, exit engine.Exit) (int, error) {
 			return 1, errors.New("wait for the sandbox: the engine ended it")
 		}
 	}
+	r.over()
 	if r.outputEnded != nil {
 		r.output.drain(ctx.Done())
 	}

@@ -139,9 +139,6 @@ type sandboxed struct {
 
 // prepare prepares the sandbox, and opens the session and its reaper. It leaves nothing behind when it fails.
 func (b *sandboxed) prepare(ctx context.Context) (err error) {
-	if b.prepared, err = sandbox.Prepare(ctx, b.spec()); err != nil {
-		return err
-	}
 	defer func() {
 		if err == nil {
 			return
@@ -149,12 +146,14 @@ func (b *sandboxed) prepare(ctx context.Context) (err error) {
 		if b.session != nil {
 			b.session.Abandon(context.WithoutCancel(ctx))
 		}
-		b.prepared.Close()
+		if b.prepared != nil {
+			b.prepared.Close()
+		}
 		if b.stop.Requested() {
 			err = session.ErrStopped
 		}
 	}()
-	if b.session, err = b.Open(ctx, b.Agent, b.prepared.Engine.Kind(), b.stop); err != nil {
+	if err := b.open(ctx); err != nil {
 		return err
 	}
 	surface := b.session.Surface()
@@ -187,6 +186,21 @@ func (b *sandboxed) prepare(ctx context.Context) (err error) {
 	}
 	b.reaper, err = startSandboxReaper(b.binary, b.Home, b.prepared.Engine, b.session.ID(), b.terminal)
 	return err
+}
+
+// open prepares the sandbox, and opens the session while the engine is found.
+func (b *sandboxed) open(ctx context.Context) (err error) {
+	begun := sandbox.Begin(ctx, b.spec())
+	if b.session, err = b.Open(ctx, b.Agent, b.Engine, b.stop); err != nil {
+		if notFound := begun.Close(); notFound != nil { // without an engine nothing else matters
+			return notFound
+		}
+		return err
+	}
+	if b.prepared, err = begun.Prepare(ctx); err != nil {
+		return err
+	}
+	return b.session.NoteMode(b.prepared.Engine.Kind())
 }
 
 // run serves the session where the sandbox reaches it, and runs the command in the sandbox.
@@ -287,6 +301,7 @@ func (b *sandboxed) uplink(ctx context.Context, m mediation, sockets string) san
 		TTY: b.hasTerminal(), Terminal: b.noteTerminal,
 		Signals: b.signals.forward, Starting: b.signals.started, Began: b.noteBegan,
 		Exposing: b.host.wait, Ended: func() { b.host.ended(ctx) },
+		Cut:        func() { go b.session.Drain(context.WithoutCancel(ctx)) },
 		Unenforced: b.warnUnenforced, Exhausted: func(e engine.Exhaustion) { b.exhausted = e },
 	}
 	if b.Detached != nil {

@@ -99,6 +99,11 @@ func (s *Session) makeDir(context.Context) error {
 	if err := s.serveControl(); err != nil {
 		return err
 	}
+	return s.describe("session.json")
+}
+
+// describe writes the description of the session into a file of its directory.
+func (s *Session) describe(name string) error {
 	raw, err := json.Marshal(description{
 		Format: newestFormat, ID: s.id, PID: os.Getpid(), Agent: s.opts.Agent, Mode: s.opts.Mode, Started: s.start.UTC(),
 		Detached: s.opts.Detached,
@@ -106,7 +111,23 @@ func (s *Session) makeDir(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "session.json"), append(raw, '\n'), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.dir, name), append(raw, '\n'), 0o600); err != nil {
+		return s.homeHint(fmt.Errorf("write the session's description: %w", err))
+	}
+	return nil
+}
+
+// NoteMode replaces [Options.Mode] by the engine that was found, where the session was opened before. It must be called
+// before Serve.
+func (s *Session) NoteMode(mode string) error {
+	if s.opts.Mode == mode {
+		return nil
+	}
+	s.opts.Mode = mode
+	if err := s.describe("session.json.new"); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(s.dir, "session.json.new"), filepath.Join(s.dir, "session.json")); err != nil {
 		return s.homeHint(fmt.Errorf("write the session's description: %w", err))
 	}
 	return nil

@@ -38,6 +38,30 @@ func TestASessionsFilesAreItsOwners(t *testing.T) {
 	}
 }
 
+// A session that is opened while its engine is found has the engine's name from then on: in the list, and in the log.
+func TestASessionIsNamedAfterTheEngineThatWasFound(t *testing.T) {
+	o := newOptions(t)
+	o.Mode = "auto"
+	s := open(t, o)
+	if d := must.Get(readDescription(s.Dir()))(t); d.Mode != "auto" {
+		t.Errorf("the mode is %q before, want auto", d.Mode)
+	}
+	if cpus := s.opts.cpus(); cpus <= 0 {
+		t.Errorf("a session of a sandbox may use %v CPUs, want a bound", cpus)
+	}
+	must.Do(t, s.NoteMode("docker"))
+	if d := must.Get(readDescription(s.Dir()))(t); d.Mode != "docker" || d.ID != s.ID() {
+		t.Errorf("the description is %+v, want docker", d)
+	}
+	must.Do(t, s.Serve(t.Context(), true))
+	must.Do(t, s.Close(t.Context(), 0, "the command ended"))
+	for _, r := range grantsRows(t, o.Home) {
+		if r.Event == audit.EventSessionStarted && r.Fields["mode"] != "docker" {
+			t.Errorf("session.started has the mode %v, want docker", r.Fields["mode"])
+		}
+	}
+}
+
 // A process that stood still before it had its lock may find its directory
 // swept away.
 func TestASessionThatWasSweptBeforeItsLockHasADirectory(t *testing.T) {

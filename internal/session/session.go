@@ -113,6 +113,7 @@ type Session struct {
 	export  *otlp.Exporter // nil: none was asked for
 
 	stop    context.CancelFunc // ends everything that is served; nil before Serve
+	drained sync.Once
 	serving sync.WaitGroup
 	ready   chan struct{} // closed when the session is open: its fields are set
 
@@ -193,12 +194,16 @@ func (s *Session) Listen(ctx context.Context, l net.Listener, listener front.Lis
 	s.serving.Go(func() { _ = s.front.Serve(ctx, l, listener) })
 }
 
+// Drain does what [Session.Close] does first, so that a caller can do something else meanwhile: requests under way are
+// waited for, new ones are refused, and nothing is served any more when it returns.
+func (s *Session) Drain(ctx context.Context) { s.drained.Do(func() { s.drain(ctx) }) }
+
 // Close drains the plane, stops serving, records session.ended with the exit code of the session's command and the
 // cause of its end, and removes the session's directory. Its root is removed from the trust stores of this host. The
 // end of a session that has not served is recorded only if it was stopped. The error is about events that are not in
 // the audit log; the session is closed in any case. Close must be called once.
 func (s *Session) Close(ctx context.Context, exitCode int, cause string) error {
-	s.drain(ctx)
+	s.Drain(ctx)
 	err := errors.Join(s.untrust(ctx), s.recordEnd(ctx, exitCode, cause))
 	return errors.Join(err, s.release())
 }
