@@ -72,6 +72,8 @@ func forms(t *testing.T) map[string]form {
 	brotli := string(must.Get(base64.StdEncoding.DecodeString("G4IAQIzTFfOihHVPgXWlvnxko19A6rD0OeUCxlZg" +
 		"gSfSQe3gIYs2WTyhyBex8M" +
 		"U3i2yYCxjPxghTvwEsV6ehPMm5feuiRttKeCRTpflpL3jvGsykbGzf2WLZOIoI6xkgtnKp0Up2041t4n84bgEOqkRNlyU4gu8P"))(t))
+	// A block of LZ4, without a frame: all literals, but for the repetitions of one character.
+	lz4 := "\x1fa\x01\x00\x40" + "\xf0\x19" + s
 	ascii := make([]byte, ascii85.MaxEncodedLen(len(s)))
 	ascii = ascii[:ascii85.Encode(ascii, []byte(s))]
 	reversed := []byte(s)
@@ -142,10 +144,61 @@ func forms(t *testing.T) map[string]form {
 		"Brotli that says it is binary":   {media: binary, body: brotli},
 		"UTF-16 behind something binary":  {media: binary, body: "\x89PNG\r\n\x1a\n" + wide},
 		"15 bytes of it":                  inJSON(s[4:19]),
+		"base62":                          inJSON(digits(s, lettersAndDigits)),
+		"base45":                          {media: text, body: base45(s)},
+		"xxencode":                        {media: text, body: "begin 644 a\nc" + xx.EncodeToString([]byte(s)) + "\n+\nend\n"},
+		"base64, bcrypt's alphabet":       inJSON(bcrypt.EncodeToString([]byte(s))),
+		"an encoded word of mail":         {media: "message/rfc822", body: "Subject: =?utf-8?Q?" + each("=%02X", s) + "?=\r\n"},
+		"EBCDIC behind text":              {media: text, body: "the key is:\n" + ebcdic(s)},
+		"UTF-16 behind a lot of text":     {media: jsonType, body: strings.Repeat(`{"line":1}`+"\n", 20000) + wide},
+		"LZ4 that says it is text":        {media: jsonType, body: lz4},
 	}
 }
 
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+const lettersAndDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+// Alphabets of 64 printable characters that are not those of RFC 4648.
+var (
+	xx     = base64.NewEncoding("+-" + lettersAndDigits)
+	bcrypt = base64.NewEncoding("./" + lettersAndDigits[10:] + "0123456789").WithPadding(base64.NoPadding)
+)
+
+// base45 writes s, whose length is even, in RFC 9285's base45.
+func base45(s string) string {
+	const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ $%*+-./:"
+	var out []byte
+	for two := range slices.Chunk([]byte(s), 2) {
+		n := int(two[0])<<8 | int(two[1])
+		out = append(out, alphabet[n%45], alphabet[n/45%45], alphabet[n/45/45])
+	}
+	return string(out)
+}
+
+// ebcdic writes letters, digits and the low line in the code page 037.
+func ebcdic(s string) string {
+	out := []byte(s)
+	for i, c := range out {
+		switch {
+		case c >= '0' && c <= '9':
+			out[i] = 0xf0 + c - '0'
+		case c == '_':
+			out[i] = 0x6d
+		default:
+			n := c&^0x20 - 'A'
+			row := n / 9 // A to I, J to R, S to Z
+			out[i] = 0xc1 + row*0x10 + n%9
+			if row == 2 {
+				out[i]++
+			}
+			if c >= 'a' {
+				out[i] -= 0x40
+			}
+		}
+	}
+	return string(out)
+}
 
 // digits writes s as one number, with the digits of an alphabet.
 func digits(s, alphabet string) string {
