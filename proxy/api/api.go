@@ -27,12 +27,12 @@ import (
 type API struct {
 	plane       *proxy.Plane
 	invocations chan struct{} // calls that are parsed
-	searches    chan struct{} // those that read operations
+	listings    chan struct{} // requests that read all operations
 }
 
 // New returns the API of a plane.
 func New(plane *proxy.Plane) *API {
-	return &API{plane: plane, invocations: make(chan struct{}, invocationReads), searches: make(chan struct{}, 1)}
+	return &API{plane: plane, invocations: make(chan struct{}, invocationReads), listings: make(chan struct{}, 1)}
 }
 
 // SurfaceField is the header field by which a client of the API may say that it calls operations for another protocol.
@@ -78,7 +78,10 @@ func (a *API) Answer(client Client, r *http.Request) *http.Response {
 	var d *proxy.Denial
 	switch {
 	case path == "/v1/session" && r.Method == http.MethodGet:
-		return jsonResponse(r, Describe(a.plane))
+		var res *http.Response
+		if res, d = a.describe(r); d == nil {
+			return res
+		}
 	case path == listPath && r.Method == http.MethodGet:
 		var res *http.Response
 		if res, d = a.list(r); d == nil {

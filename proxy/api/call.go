@@ -231,9 +231,9 @@ func (c *call) denyUnknown(index *spec.Index, in spec.Invocation, fields map[str
 	return c.rejectOf(of, nil, fields, d)
 }
 
-// unknown is unknownOperation in its turn among all searches: it looks for names that resemble the one of in.
+// unknown is unknownOperation in its turn among all listings: it looks for names that resemble the one of in.
 func (c *call) unknown(index *spec.Index, in spec.Invocation) (*spec.Connector, *proxy.Denial) {
-	leave, d := c.api.search(c.r)
+	leave, d := c.api.inTurn(c.r)
 	if d != nil {
 		return nil, d
 	}

@@ -19,7 +19,7 @@ func TestACallIsReadWithinTheBudget(t *testing.T) {
 	}
 }
 
-// The names that resemble an unknown one are looked for in the turn of searches.
+// The names that resemble an unknown one are looked for in the turn of listings.
 func TestAnUnknownNameWaitsForItsTurn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &call{api: New(nil), r: (&http.Request{Body: http.NoBody}).WithContext(ctx)}
@@ -28,7 +28,7 @@ func TestAnUnknownNameWaitsForItsTurn(t *testing.T) {
 	if _, d := c.unknown(index, in); d.Reason != proxy.ReasonNotMatched {
 		t.Errorf("denied for %s, want %s", d.Reason, proxy.ReasonNotMatched)
 	}
-	c.api.searches <- struct{}{} // of another
+	c.api.listings <- struct{}{} // of another
 	cancel()
 	if _, d := c.unknown(index, in); d.Reason != proxy.ReasonClientGone {
 		t.Errorf("denied for %s, want %s", d.Reason, proxy.ReasonClientGone)

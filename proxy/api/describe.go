@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"net/http"
 	"time"
 
 	"github.com/ALRubinger/aileron/proxy"
@@ -69,6 +70,16 @@ type InputDescription struct {
 
 // maxDescribedInputs bounds the inputs of a description, which are counted beyond that.
 const maxDescribedInputs = 5000
+
+// describe responds with what the session is and allows.
+func (a *API) describe(r *http.Request) (*http.Response, *proxy.Denial) {
+	leave, d := a.inTurn(r)
+	if d != nil {
+		return nil, d
+	}
+	defer leave()
+	return listing(r, Describe(a.plane))
+}
 
 // Describe returns what a session is and allows at this moment.
 func Describe(p *proxy.Plane) Description {

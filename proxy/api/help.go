@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -65,19 +64,19 @@ func (c *call) runHelp() (*http.Response, *proxy.Denial) {
 			if t.Name != in.Tool {
 				continue
 			}
-			text, d := c.lookup(in, connector, t)
+			res, d := c.lookup(in, connector, t)
 			if d != nil {
 				return nil, c.reject(nil, nil, d)
 			}
-			return c.text(text), nil
+			return res, nil
 		}
 	}
 	return nil, c.denyUnknown(index, spec.Invocation{Connector: in.Connector, Tool: in.Tool}, nil)
 }
 
-// lookup returns the help, in its turn among all searches.
-func (c *call) lookup(in lookup, of *spec.Connector, t spec.Tool) ([]byte, *proxy.Denial) {
-	leave, d := c.api.search(c.r)
+// lookup responds with the help, in its turn among all listings.
+func (c *call) lookup(in lookup, of *spec.Connector, t spec.Tool) (*http.Response, *proxy.Denial) {
+	leave, d := c.api.inTurn(c.r)
 	if d != nil {
 		return nil, d
 	}
@@ -87,28 +86,22 @@ func (c *call) lookup(in lookup, of *spec.Connector, t spec.Tool) ([]byte, *prox
 	if err != nil {
 		return nil, proxy.ReasonArguments.Deny("%v", err)
 	}
-	return text, nil
-}
-
-// search waits for a search's turn: one reads all operations, and a sandbox may send any number of requests.
-func (a *API) search(r *http.Request) (leave func(), _ *proxy.Denial) {
-	select {
-	case a.searches <- struct{}{}:
-		return func() { <-a.searches }, nil
-	case <-r.Context().Done():
-		return nil, proxy.ReasonClientGone.Deny("the client went away")
-	}
+	return c.text(text)
 }
 
 // text returns a response of plain text, in the form that the request asks for.
-func (c *call) text(text []byte) *http.Response {
+func (c *call) text(text []byte) (*http.Response, *proxy.Denial) {
 	c.hold.Release()
 	contentType := "text/plain; charset=utf-8"
 	if c.form != "" {
 		contentType, text = c.form, append(shimHeadOf(http.StatusOK, ""), text...)
 	}
+	body, ok := newListed(c.r, text)
+	if !ok {
+		return nil, proxy.DenyMemory()
+	}
 	res := shimResponseOf(c.r, contentType, "")
-	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	res.Body, res.ContentLength = body, int64(len(text))
 	res.Header.Set("Content-Length", strconv.Itoa(len(text)))
-	return res
+	return res, nil
 }

@@ -73,21 +73,21 @@ func (a *API) list(r *http.Request) (*http.Response, *proxy.Denial) {
 	if err != nil {
 		return nil, proxy.ReasonMalformed.Deny("q: %v; it takes at most %d", err, search.MaxWords)
 	}
-	leave, d := a.search(r)
+	leave, d := a.inTurn(r)
 	if d != nil {
 		return nil, d
 	}
 	defer leave()
 	g := a.plane.Grants()
 	if query.Has("name") {
-		return jsonResponse(r, describeFound(g, namedOperations(g, query.Get("name")), offset, limit)), nil
+		return listing(r, describeFound(g, namedOperations(g, query.Get("name")), offset, limit))
 	}
 	q := search.Query{Words: words, Group: query.Get("group"), Tool: query.Get("tool")}
 	list := describeFound(g, search.Find(r.Context(), g.Index.Connectors(), q), offset, limit)
 	if query.Get("groups") == "true" {
 		list.Groups = groupsOf(g)
 	}
-	return jsonResponse(r, list), nil
+	return listing(r, list)
 }
 
 // number returns a number of a query, from 0 to most, or other if it has none of that name.
