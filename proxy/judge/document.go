@@ -36,6 +36,7 @@ type document struct {
 	heights   map[string]int // of fragments; measuring: it is being measured
 	entered   map[string]bool
 	roots     []Part
+	known     map[rootField]bool // of many roots; nil: there are few
 }
 
 // measuring stands for the height of a fragment in which a selection is measured.
@@ -175,9 +176,28 @@ func (d *document) collect(kind string, set ast.SelectionSet) (err error) {
 	return nil
 }
 
+// manyRoots is the number of roots from which on they are looked up: a document may name each of them again and again.
+const manyRoots = 16
+
+// has reports whether a field is among the roots.
+func (d *document) has(f rootField) bool {
+	if len(d.roots) < manyRoots {
+		return slices.Contains(d.roots, Part(f))
+	}
+	if d.known == nil {
+		d.known = make(map[rootField]bool, 2*len(d.roots))
+		for _, p := range d.roots {
+			if root, ok := p.(rootField); ok {
+				d.known[root] = true
+			}
+		}
+	}
+	return d.known[f]
+}
+
 func (d *document) add(f rootField) error {
 	switch {
-	case slices.Contains(d.roots, Part(f)):
+	case d.has(f):
 		return nil
 	case !content.IsGraphQLName(f.name):
 		return undecidable("a field of its document has too long a name")
@@ -185,6 +205,9 @@ func (d *document) add(f rootField) error {
 		return undecidable("its documents have more than %d fields at their roots", maxRoots)
 	}
 	d.roots = append(d.roots, f)
+	if d.known != nil {
+		d.known[f] = true
+	}
 	return nil
 }
 

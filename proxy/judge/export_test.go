@@ -16,3 +16,12 @@ func BothWays(text, name string, most int) (quick bool, err error) {
 	}
 	return true, nil
 }
+
+// ReadQuickly returns how many bytes of a document are read without a parser until it is decided that it needs one.
+func ReadQuickly(text string, most int) (read int) {
+	q := quick{scanner: scanner{text: text, most: most}}
+	q.next()
+	for q.kind != endToken && q.definition() {
+	}
+	return q.at
+}

@@ -39,7 +39,7 @@ type quickSpread struct {
 
 // readQuickly returns what readDocument does. ok is false if that has to decide.
 func readQuickly(text, name string, most int, parts []Part) (_ []Part, tokens int, ok bool) {
-	q := quick{scanner: scanner{text: text}, roots: document{roots: parts}}
+	q := quick{scanner: scanner{text: text, most: most}, roots: document{roots: parts}}
 	q.next()
 	for q.kind != endToken {
 		if !q.definition() {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/proxy/judge"
 )
 
@@ -153,4 +154,29 @@ func FuzzQuick(f *testing.F) {
 			t.Errorf("%q, %q: %v", text, name, err)
 		}
 	})
+}
+
+// Of a document of too many tokens, no more is read than those.
+func TestALongDocumentIsNotReadToItsEnd(t *testing.T) {
+	for _, text := range []string{"{" + strings.Repeat("a ", 5000) + "}", "{a(b:[" + strings.Repeat("1 ", 5000) + "])}"} {
+		if read := judge.ReadQuickly(text, 100); read < 100 || read > 400 {
+			t.Errorf("%.20q: %d bytes are read of 100 tokens", text, read)
+		}
+		if _, err := judge.BothWays(text, "", 100); err != nil {
+			t.Errorf("%.20q: %v", text, err)
+		}
+	}
+}
+
+// Fields at the root count once each, however many there are, also over the requests of a batch.
+func TestFieldsThatRepeatCountOnce(t *testing.T) {
+	all := "{" + manyFields(256) + " " + manyFields(256) + "}"
+	content := must.Get(judge.Read(forge[0], jsonType(), "", []byte("["+query(all)+","+query(all)+"]")))(t)
+	if n := len(content.Parts()); n != 256 {
+		t.Errorf("it asks for %d fields, want 256", n)
+	}
+	_, err := judge.Read(forge[0], jsonType(), "", []byte("["+query(all)+","+query("{other}")+"]"))
+	if err == nil || !strings.Contains(err.Error(), "more than 256 fields") {
+		t.Errorf("with one more: %v", err)
+	}
 }

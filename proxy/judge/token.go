@@ -17,6 +17,7 @@ type scanner struct {
 	begin  int  // of the token
 	at     int  // behind the token
 	tokens int  // as checkSource counts them, up to the token
+	most   int  // of them; one more is odd
 	depth  int  // of brackets
 }
 
@@ -32,7 +33,7 @@ func (s *scanner) next() {
 		return
 	}
 	s.kind = oddToken
-	if !s.skipIgnored() {
+	if !s.skipIgnored() || s.tokens > s.most {
 		return
 	}
 	s.begin = s.at
