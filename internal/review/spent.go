@@ -62,6 +62,10 @@ func Outcomes(f audit.Filter) (all []audit.Filter) {
 		one.Decision = d
 		all = append(all, one)
 	}
-	f.Event = audit.EventProxyUnknown
-	return append(all, f)
+	for _, e := range []audit.Event{audit.EventProxyUnknown, audit.EventProxyRejected} { // the latter may have been sent
+		one := f
+		one.Event = e
+		all = append(all, one)
+	}
+	return all
 }

@@ -132,6 +132,7 @@ func (t *tally) add(r *audit.Row) {
 		t.sum.Passthrough++
 	case audit.DecisionRejected:
 		t.refuse(r)
+		t.spend(r) // it may have been sent
 	}
 }
 

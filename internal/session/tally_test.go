@@ -55,6 +55,16 @@ func TestATallyGroupsWhatItCounts(t *testing.T) {
 	}
 }
 
+// A request that was sent and got no response is denied to its client, and has used what its row says.
+func TestATallyCountsWhatARequestWithoutAResponseUsed(t *testing.T) {
+	var sum tally
+	sum.add(&audit.Row{Decision: audit.DecisionRejected, Reason: "upstream_reset", ConnectorFQN: "github://acme/model",
+		Fields: map[string]any{"meters": map[string]int64{"tokens": 250}}})
+	if got := sum.read(); got.Rejected != 1 || len(got.Spent) != 1 || got.Spent[0].Meters["tokens"] != 250 {
+		t.Errorf("the sums: %+v", got)
+	}
+}
+
 // Calls by name all have the same path of the API: they are told apart by what they name.
 func TestATallyNamesWhatWasCalled(t *testing.T) {
 	var sum tally

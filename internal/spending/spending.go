@@ -49,14 +49,17 @@ func New(prices config.Prices, most int, by func(*audit.Row) string) *Sum {
 	return &Sum{by: by, most: most, prices: prices, uses: map[string]*Use{}, rates: map[[2]string]map[string]float64{}}
 }
 
-// Add adds what the row of an outcome says. Others, and denials, have used nothing.
+// Add adds what the row of an outcome says. Others, and denials, have used nothing, but for a request that was sent and
+// got no response: its meters count in budgets, and so they do here.
 func (s *Sum) Add(r *audit.Row) {
+	meters := MetersOf(r)
 	switch {
 	case r.Event == audit.EventProxyUnknown:
 		u := s.use(s.by(r))
 		u.Requests++
 		u.Unknown++
 		return
+	case r.Decision == audit.DecisionRejected && usesAny(meters):
 	case r.Decision != audit.DecisionProxied && r.Decision != audit.DecisionUpgrade &&
 		r.Decision != audit.DecisionPassthrough:
 		return
@@ -64,7 +67,6 @@ func (s *Sum) Add(r *audit.Row) {
 	u := s.use(s.by(r))
 	u.Requests++
 	u.Bytes += r.RequestBytes + r.ResponseBytes
-	meters := MetersOf(r)
 	if r.Fields["meters_estimated"] != nil {
 		u.Estimated++
 	}
@@ -78,6 +80,16 @@ func (s *Sum) Add(r *audit.Row) {
 	}
 	u.pay(rates[meter.Requests], 1)
 	u.pay(rates[meter.Bytes], r.RequestBytes+r.ResponseBytes)
+}
+
+// usesAny reports whether a meter has counted anything.
+func usesAny(meters map[string]int64) bool {
+	for _, n := range meters {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // pay adds what n of a meter cost, of which a million has a price; 0 is none.

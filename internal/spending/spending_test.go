@@ -63,7 +63,7 @@ func TestAPriceIsTheClosestOne(t *testing.T) {
 
 func TestADenialUsesNothing(t *testing.T) {
 	sum := spending.New(config.Prices{}, 10, spending.ModelOf)
-	r := outcome("m", 5)
+	r := outcome("m", 0) // which was not sent
 	r.Event, r.Decision = audit.EventProxyRejected, audit.DecisionRejected
 	sum.Add(r)
 	sum.Add(&audit.Row{Event: audit.EventProxyStarted})
@@ -73,5 +73,17 @@ func TestADenialUsesNothing(t *testing.T) {
 	sum.Add(&audit.Row{Event: audit.EventProxyUnknown})
 	if uses := sum.Uses(); len(uses) != 1 || uses[0].Requests != 1 || uses[0].Unknown != 1 {
 		t.Errorf("uses of an outcome that is not known: %+v", uses)
+	}
+}
+
+// A request that was sent and got no response counts in a budget by its estimate, so it does in the sums.
+func TestARequestWithoutAResponseUsesItsEstimate(t *testing.T) {
+	sum := spending.New(config.Prices{}, 10, spending.ModelOf)
+	r := outcome("", 5)
+	r.Event, r.Decision, r.Reason = audit.EventProxyRejected, audit.DecisionRejected, "upstream_reset"
+	r.Fields["meters_estimated"] = []any{"tokens"}
+	sum.Add(r)
+	if uses := sum.Uses(); len(uses) != 1 || uses[0].Meters["tokens"] != 5 || uses[0].Estimated != 1 {
+		t.Errorf("uses: %+v", uses)
 	}
 }
