@@ -74,8 +74,9 @@ type Arrival struct {
 	Life context.Context //nolint:containedctx // an upgraded connection shares it
 }
 
-// RequestOf returns the request that a call by name makes, as a client of its authority would send it.
-func RequestOf(ctx context.Context, call spec.Call) (Authority, *http.Request) {
+// RequestOf returns the request that a call by name makes, as a client of its authority would send it. files are
+// those that follow the call.
+func RequestOf(ctx context.Context, call spec.Call, files io.Reader) (Authority, *http.Request) {
 	t := call.Target
 	a := Authority{Host: t.Host, Port: t.Port}
 	target := t.Path
@@ -87,7 +88,11 @@ func RequestOf(ctx context.Context, call spec.Call) (Authority, *http.Request) {
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody,
 		Header: http.Header{"Accept": {"application/json, */*;q=0.5"}, "User-Agent": {"aileron"}},
 	}).WithContext(ctx)
-	if call.Body != nil {
+	switch {
+	case call.Streamed != nil:
+		r.Header.Set("Content-Type", call.ContentType)
+		r.Body, r.ContentLength = io.NopCloser(call.Streamed.Reader(files)), call.Streamed.Size()
+	case call.Body != nil:
 		r.Header.Set("Content-Type", call.ContentType)
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(call.Body)), int64(len(call.Body))
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/ALRubinger/aileron/proxy/modify"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/proxy/wire"
+	"github.com/ALRubinger/aileron/spec/body"
 )
 
 // DenyFault returns the denial of a request whose head the wire rejected.
@@ -181,6 +182,8 @@ func DenyBody(err error) *Denial {
 		return ReasonSlow.Deny("the request body came too slowly")
 	case errors.Is(err, budget.ErrShed):
 		return DenyMemory()
+	case errors.Is(err, body.ErrUpload):
+		return ReasonClientBody.Deny("%v", err)
 	}
 	return ReasonClientBody.Deny("the request body broke off or its framing is broken")
 }

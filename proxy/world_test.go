@@ -90,6 +90,7 @@ var testPatience = must.Patience(5 * time.Minute)
 type world struct {
 	t      testing.TB
 	quiet  bool // the origin keeps nothing of what it sees
+	unread bool // the origin leaves bodies to answer
 	plane  *Plane
 	serve  func(ctx context.Context, l net.Listener, sealed, redirected bool) error // of the plane's front
 	log    *audit.Log
@@ -122,7 +123,10 @@ func newWorldWith(t testing.TB, h2 bool, set func(*Config), answer http.HandlerF
 	t.Helper()
 	w := &world{t: t, answer: answer}
 	origin := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
+		var body []byte
+		if !w.unread {
+			body, _ = io.ReadAll(r.Body)
+		}
 		if !w.quiet {
 			w.mu.Lock()
 			w.seen = append(w.seen, r)

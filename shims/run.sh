@@ -20,7 +20,45 @@ quoted() {
 	esac
 }
 
-operation='' second='' words='' unsafe='' asks='' args='' given='' json='' help=''
+operation='' second='' words='' unsafe='' asks='' args='' given='' json='' help='' files='' sizes='' total=0 opened=5
+
+# add_file opens the file of NAME=PATH, and adds it to those that follow the call.
+add_file() {
+	input=${1%%=*} path=${1#*=}
+	case $input in
+	"$1" | '' | *[!]A-Za-z0-9._:[-]*) refuse 2 '--file is not NAME=PATH' "$name OPERATION --help names the files" ;;
+	esac
+	[ -n "$operations" ] || refuse 2 'an action takes no files' "$name --help lists its arguments"
+	hint='name a file of this sandbox'
+	if [ -d "$path" ]; then
+		refuse 2 "the file $input is a directory" 'name a file, such as an archive of it'
+	elif [ ! -e "$path" ]; then
+		refuse 2 "the file $input does not exist in this sandbox" "$hint"
+	elif [ ! -f "$path" ]; then
+		refuse 2 "the file $input is not a regular file" 'copy what it has to a file first'
+	elif [ ! -r "$path" ]; then
+		refuse 2 "the file $input cannot be read" "$hint"
+	fi
+	base=${path##*/}
+	[ "$(printf %s "$base" | tr -d '[:cntrl:]')" = "$base" ] ||
+		refuse 2 "the name of the file $input has a control character or a line break" 'rename it'
+	case $base in *[\"\\]*) base=$(printf %s "$base" | sed 's/[\\"]/\\&/g') ;; esac
+	# The descriptor is the file from here on, whatever becomes of the path. A shell has those of one digit.
+	opened=$((opened + 1))
+	case $opened in
+	6) exec 6<"$path" ;;
+	7) exec 7<"$path" ;;
+	8) exec 8<"$path" ;;
+	9) exec 9<"$path" ;;
+	*) refuse 2 'there are more than four files' 'send the request with an HTTP client' ;;
+	esac
+	size=$(stat -L -c %s "/proc/self/fd/$opened" 2>/dev/null || wc -c <"$path") ||
+		refuse 1 "the size of the file $input cannot be read" "$hint"
+	size=$((size))
+	files="$files${files:+,}{\"input\":\"$input\",\"filename\":\"$base\",\"size\":$size}"
+	sizes="$sizes $size" total=$((total + size))
+}
+
 while [ $# -gt 0 ]; do
 	case $1 in
 	-h | --help) help=1 ;;
@@ -31,6 +69,12 @@ while [ $# -gt 0 ]; do
 		args=$1 given=1
 		;;
 	--args=*) args=${1#--args=} given=1 ;;
+	--file)
+		[ $# -ge 2 ] || refuse 2 '--file has no value' "--file takes NAME=PATH: $name OPERATION --help names the files"
+		shift
+		add_file "$1"
+		;;
+	--file=*) add_file "${1#--file=}" ;;
 	-*) refuse 2 "$(quoted "$1") is not a flag" "$name --help lists them" ;;
 	*)
 		[ -n "$operations" ] ||
@@ -65,14 +109,27 @@ send() {
 		# The system's configuration, such as a proxy in /etc/wgetrc, is for other requests. BusyBox's wget has none.
 		case $version in 'GNU Wget'*) set -- --no-config "$@" ;; esac
 		[ -z "$token" ] || set -- "$@" --header "Authorization: Bearer $token"
-		wget -q -t 1 -O - --header "Accept: $accept" --header 'Content-Type: application/json' "$@" "$url"
+		wget -q -t 1 -O - --header "Accept: $accept" --header "Content-Type: $type" "$@" "$url"
 	else
 		case $1 in
 		--post-file) set -- --data-binary "@$2" ;;
-		*) set -- --data-raw "$2" ;;
+		--post-data) set -- --data-raw "$2" ;;
+		*) set -- -X POST -T - ;;
 		esac
-		curl -q -sS -H "Accept: $accept" -H 'Content-Type: application/json' -H 'Expect:' "$@" "$url"
+		curl -q -sS -H "Accept: $accept" -H "Content-Type: $type" -H 'Expect:' "$@" "$url"
 	fi
+}
+
+# call_and_files prints the call as a line, and the files behind it.
+call_and_files() {
+	begin "$operation" &&
+		if [ "$args" = - ]; then cat; else printf %s "${args:-"{}"}"; fi | tr '\n\r' '  ' &&
+		printf ',"files":[%s]}\n' "$files" || return
+	number=6
+	for size in $sizes; do
+		head -c "$size" <&"$number" || return
+		number=$((number + 1))
+	done
 }
 
 # receive reads a response: a line "EXIT STATUS AUDIT-ID KIND", and either the upstream's response or a denial, which is
@@ -118,7 +175,18 @@ run() {
 			'install one of them in the image'
 	fi
 	[ -z "$given" ] || [ -n "$args" ] || refuse 2 '--args is empty' "$title --help has an example"
-	accept=application/vnd.aileron.shim.v1${json:++json}
+	accept=application/vnd.aileron.shim.v1${json:++json} type=application/json
+	if [ -n "$files" ]; then
+		type=application/vnd.aileron.call.v1
+		# curl sends what it reads from a pipe, and wget a file. BusyBox's holds all of it in memory.
+		if command -v curl >/dev/null; then use_wget=''; fi
+		case $use_wget/$version in
+		/* | */'GNU Wget '*) ;;
+		*) [ "$total" -le 67108864 ] ||
+			refuse 1 'the files have more than 64 MiB, which the wget of this image would hold in memory' \
+				'install curl in the image' ;;
+		esac
+	fi
 	url=http://aileron.internal/v1/$endpoint
 	# The clients' own configuration, such as ~/.wgetrc, is for other requests.
 	unset http_proxy ALL_PROXY all_proxy no_proxy NO_PROXY WGETRC
@@ -146,7 +214,9 @@ run() {
 	# The kernel takes at most 128 KiB in one argument of a program (MAX_ARG_STRLEN of Linux).
 	if [ -n "$asks" ]; then
 		set -- --post-data "$(ask "$words")"
-	elif [ "$args" = - ] || [ ${#args} -gt 65536 ]; then
+	elif [ -n "$files" ] && [ -z "$use_wget" ]; then
+		set -- --pipe
+	elif [ -n "$files" ] || [ "$args" = - ] || [ ${#args} -gt 65536 ]; then
 		set -C
 		for file in "${TMPDIR:-/tmp}/.aileron-$$" "/tmp/.aileron-$$" "/dev/shm/.aileron-$$" ''; do
 			# shellcheck disable=SC2188 # only to make it, as a file of this process
@@ -159,10 +229,12 @@ run() {
 		# shell waits for its client before it runs one.
 		exec 5>"$file"
 		rm -f "$file"
-		{
+		if [ -n "$files" ]; then
+			call_and_files
+		else
 			begin "$operation" &&
 				if [ "$args" = - ]; then cat; else printf %s "$args"; fi && printf '}'
-		} >&5 ||
+		fi >&5 ||
 			refuse 1 'the arguments cannot be read, or the temporary file is full' 'set TMPDIR to a directory with room'
 		set -- --post-file /proc/self/fd/5
 	else
@@ -172,7 +244,7 @@ run() {
 	exec 3>&1
 	ends=$({
 		{
-			send "$@"
+			if [ "$1" = --pipe ]; then call_and_files 2>/dev/null | send "$@"; else send "$@"; fi
 			printf 'sent %s.' "$?" >&4
 		} | {
 			receive

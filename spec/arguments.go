@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,6 +16,29 @@ type arguments struct {
 	op     *Operation
 	diags  *diagnostics
 	values map[string]any
+
+	uploads  []body.Upload // files that follow the call, which are among the values too
+	salt     []byte
+	streamed *body.Streamed // the body that they are parts of
+}
+
+// upload adds files that follow the call to the values.
+func (a *arguments) upload(files []body.Upload) {
+	if len(files) == 0 {
+		return
+	}
+	a.values, a.uploads = maps.Clone(a.values), files
+	for _, f := range files {
+		isFile := func(in Input) bool { return in.Name == f.Input && in.Type == TypeFile }
+		switch _, given := a.values[f.Input]; {
+		case given:
+			a.fault(f.Input, "it is given twice")
+		case !slices.ContainsFunc(a.op.Inputs, isFile):
+			a.diags.add("files", "the operation has no input %.64q that is a file", f.Input)
+		default:
+			a.values[f.Input] = f
+		}
+	}
 }
 
 func (a *arguments) fault(name, format string, args ...any) {
@@ -58,7 +82,8 @@ func (in *Input) hasType(v any) bool {
 	case v == nil && in.Schema != nil && in.Schema.Nullable && in.In == InBody:
 		return true
 	case in.Type == TypeFile:
-		return body.IsFile(v)
+		_, follows := v.(body.Upload)
+		return follows || body.IsFile(v)
 	}
 	return schema.IsOfType(v, in.Type)
 }

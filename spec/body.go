@@ -196,8 +196,9 @@ func (a *arguments) parts() (content []byte, contentType string) {
 	var all []body.Part
 	for _, in := range a.op.Inputs {
 		v, has := a.values[in.Name]
+		_, follows := v.(body.Upload)
 		switch {
-		case !has || in.In != InBody:
+		case !has || in.In != InBody || follows:
 		case in.Type == TypeFile:
 			f, m := body.FileOf(in.Name, v)
 			a.mistake(in.Name, m)
@@ -207,6 +208,10 @@ func (a *arguments) parts() (content []byte, contentType string) {
 			a.mistake(in.Name, m)
 			all = append(all, parts...)
 		}
+	}
+	if len(a.uploads) > 0 {
+		a.streamed, contentType = body.JoinStreamed(all, a.uploads, a.salt)
+		return nil, contentType
 	}
 	return body.Join(all)
 }
@@ -221,10 +226,21 @@ func (a *arguments) whole(name, contentType string) ([]byte, string) {
 	case !isFile && a.op.Body == body.Raw:
 		return encode(v), contentType
 	}
+	asked := ""
+	if o, isObject := v.(map[string]any); isObject {
+		asked, _ = o["content_type"].(string)
+	}
+	if len(a.uploads) > 0 {
+		asked = a.uploads[0].Type
+	}
+	if asked != "" && asked != contentType {
+		a.fault(name, "its content_type is not %s, which is that of the operation", contentType)
+	}
+	if len(a.uploads) > 0 {
+		a.streamed = body.StreamedFile(a.uploads[0])
+		return nil, contentType
+	}
 	f, m := body.FileOf(name, v)
 	a.mistake(name, m)
-	if _, isText := v.(string); !isText && a.op.ContentType == "" {
-		contentType = f.Type
-	}
 	return f.Content, contentType
 }

@@ -75,7 +75,8 @@ func TestBodiesOfACall(t *testing.T) {
 		{"orders.create", `{"items":[{"price":1,"kind":"a","note":null,"more":[]}]}`, "",
 			`{"items":[{"kind":"a","more":[],"note":null,"price":1}]}`, "application/vnd.api+json"},
 		{"notes.put", `{"id":"1","text":"# ü\n"}`, "", "# ü\n", "text/markdown"},
-		{"images.put", `{"id":"1","image":{"base64":"/wA=","content_type":"image/png"}}`, "", "\xff\x00", "image/png"},
+		{"images.put", `{"id":"1","image":{"base64":"/wA=","filename":"a.png"}}`, "", "\xff\x00",
+			"application/octet-stream"},
 		{"images.put", `{"id":"1","image":"text"}`, "", "text", "application/octet-stream"},
 		{"list.put", `{"body":[1,{"a":"<"}]}`, "", `[1,{"a":"<"}]`, "application/json"},
 	} {

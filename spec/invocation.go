@@ -19,21 +19,37 @@ import (
 type Invocation struct {
 	Connector, Tool, Operation string
 	args                       map[string]any
+	uploads                    []body.Upload // files whose content follows the call
+	salt                       []byte        // see [body.JoinStreamed]
 }
 
 // ParseInvocation reads an invocation, a JSON object with the keys connector_fqn, tool, operation and args, as strictly
 // as a specification: UTF-8, at most [MaxSize] bytes, no unknown or repeated key, nothing that is no JSON, such as NaN.
 // Without args there are none. The error is about the first mistake, and has no value of an argument.
-func ParseInvocation(data []byte) (Invocation, error) {
+func ParseInvocation(data []byte) (Invocation, error) { return parseInvocation(data, nil) }
+
+// ParseUpload reads an invocation that the content of files follows: the key files has a list of objects with input,
+// size, and filename and content_type, of which neither is needed. salt is for [body.JoinStreamed].
+func ParseUpload(data, salt []byte) (Invocation, error) { return parseInvocation(data, salt) }
+
+// parseInvocation reads an invocation, with files if there is a salt.
+func parseInvocation(data, salt []byte) (Invocation, error) {
 	var d diagnostics
 	v, ok := readJSON(data, strictjson.Bounds{Size: MaxSize, Depth: maxDepth}, &d)
 	if !ok || len(d.list) > 0 {
 		return Invocation{}, firstOf(&d)
 	}
-	n, _ := d.open(v, "", "connector_fqn", "tool", "operation", "args")
+	keys := []string{"connector_fqn", "tool", "operation", "args", "files"}
+	if salt == nil {
+		keys = keys[:4]
+	}
+	n, _ := d.open(v, "", keys...)
 	in := Invocation{
 		Connector: n.text("connector_fqn", true), Tool: n.text("tool", true), Operation: n.text("operation", true),
-		args: map[string]any{},
+		args: map[string]any{}, salt: salt,
+	}
+	if salt != nil {
+		in.uploads = n.uploads("files")
 	}
 	if args, has := n.o.Get("args"); has {
 		if o, ok := args.(strictjson.Object); ok {
@@ -46,6 +62,35 @@ func ParseInvocation(data []byte) (Invocation, error) {
 		return Invocation{}, firstOf(&d)
 	}
 	return in, nil
+}
+
+// uploads returns the files of a list.
+func (n node) uploads(key string) (all []body.Upload) {
+	v, _ := n.o.Get(key)
+	list, ok := v.([]any)
+	if !ok || len(list) == 0 || len(list) > body.MaxUploads {
+		n.diags.add(n.at(key), "it is not a list of 1 to %d files", body.MaxUploads)
+		return nil
+	}
+	for i, item := range list {
+		f, ok := n.diags.open(item, n.item(key, i), "input", "filename", "content_type", "size")
+		if !ok {
+			continue
+		}
+		u := body.Upload{Input: f.text("input", true), Name: f.raw("filename", false), Type: f.raw("content_type", false),
+			Size: -1}
+		size, _ := f.o.Get("size")
+		if number, ok := size.(json.Number); ok {
+			if bytes, err := number.Int64(); err == nil {
+				u.Size = bytes
+			}
+		}
+		if m := u.Check(); m != nil {
+			n.diags.add(n.item(key, i)+m.Place, "%s", m.Text)
+		}
+		all = append(all, u)
+	}
+	return all
 }
 
 // maxMistake bounds the text about a mistake in an invocation, which may repeat names of its sender.
@@ -64,8 +109,9 @@ func firstOf(d *diagnostics) error {
 // any other.
 type Call struct {
 	Target      Target
-	Body        []byte // nil: the request has none
+	Body        []byte // nil: the request has none, or Streamed is it
 	ContentType string // of the body
+	Streamed    *body.Streamed
 }
 
 // Callable returns an error unless the operation can be called by name: it then declares one request up to its
@@ -121,10 +167,12 @@ func (op *Operation) Call(in Invocation) (Call, error) {
 		c.Target.Scheme = "http"
 	}
 	var d diagnostics
-	a := arguments{op: op, diags: &d, values: in.args}
+	a := arguments{op: op, diags: &d, values: in.args, salt: in.salt}
+	a.upload(in.uploads)
 	a.check()
 	c.Target.Path, c.Target.Query = a.path(), a.query()
 	c.Body, c.ContentType = a.body()
+	c.Streamed = a.streamed
 	if len(d.list) == 0 && len(c.Target.Path)+len(c.Target.Query) > maxTarget {
 		d.add("args", "they make a path and a query of more than %d bytes", maxTarget)
 	}

@@ -11,6 +11,7 @@ package api
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
 	"io"
@@ -28,11 +29,15 @@ type API struct {
 	plane       *proxy.Plane
 	invocations chan struct{} // calls that are parsed
 	listings    chan struct{} // requests that read all operations
+	salt        []byte        // see [spec.ParseUpload]
 }
 
 // New returns the API of a plane.
 func New(plane *proxy.Plane) *API {
-	return &API{plane: plane, invocations: make(chan struct{}, invocationReads), listings: make(chan struct{}, 1)}
+	a := &API{plane: plane, invocations: make(chan struct{}, invocationReads), listings: make(chan struct{}, 1),
+		salt: make([]byte, saltSize)}
+	_, _ = rand.Read(a.salt) // which does not fail
+	return a
 }
 
 // SurfaceField is the header field by which a client of the API may say that it calls operations for another protocol.
@@ -138,7 +143,8 @@ func (a *API) isToken(s string) bool {
 // web page cannot send such a Content-Type, and a client that follows a link sends no such Accept.
 func isCommand(r *http.Request) bool {
 	accept := r.Header.Get("Accept")
-	return r.Method == http.MethodPost && r.Header.Get("Content-Type") == "application/json" &&
+	kind := r.Header.Get("Content-Type")
+	return r.Method == http.MethodPost && (kind == "application/json" || kind == typeUpload) &&
 		(accept == formShim || accept == formShimJSON)
 }
 

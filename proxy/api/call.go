@@ -60,6 +60,9 @@ func (a *API) serveCall(client Client, r *http.Request, source audit.Source,
 // runOperation responds to a request that names an operation and its arguments. A call is denied for the same reason
 // as the request that it makes would be on the wire.
 func (c *call) runOperation() (*http.Response, *proxy.Denial) {
+	if isUpload(c.r) {
+		return c.runUpload()
+	}
 	in, d := read(c, spec.ParseInvocation)
 	if d != nil {
 		return nil, d
@@ -143,6 +146,7 @@ type operationCall struct {
 	within func(spec.Target) *proxy.Denial
 
 	fields map[string]any // of the call's audit rows; nil: none
+	files  io.Reader      // that follow the call; nil: none do
 }
 
 // do runs the operation of an invocation. What it denies has been recorded. The caller closes the response's body, and
@@ -203,12 +207,12 @@ func callQuestion(index *spec.Index, call spec.Call) proxy.Question {
 		target += "?" + t.Query
 	}
 	return proxy.Question{Index: index, Authority: a, Scheme: t.Scheme, Method: t.Method, Target: target,
-		Host: a.HostHeader(t.Scheme), Body: call.Body != nil, Approvals: true} // the step itself asks
+		Host: a.HostHeader(t.Scheme), Body: call.Body != nil || call.Streamed != nil, Approvals: true} // the step itself asks
 }
 
 // exchange begins the exchange of the request that the call makes.
 func (c *operationCall) exchange(call spec.Call) *proxy.Exchange {
-	a, r := proxy.RequestOf(c.r.Context(), call)
+	a, r := proxy.RequestOf(c.r.Context(), call, c.files)
 	x := c.begin(a, call.Target.Scheme, r)
 	for name, value := range c.fields {
 		x.SetField(name, value)

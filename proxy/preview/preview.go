@@ -212,7 +212,7 @@ func inputsOf(q approval.Question) func(in, name string) (string, bool) {
 // call sends the request of a preview, and returns what is shown of the response.
 func (p *Previewer) call(ctx context.Context, id string, op *spec.Operation, under *proxy.Grants, call spec.Call,
 	render []string) (status int, values []approval.Value, cut bool, err error) {
-	a, r := proxy.RequestOf(ctx, call)
+	a, r := proxy.RequestOf(ctx, call, nil)
 	hold := p.plane.Budget().Conn().Hold(nil)
 	defer hold.Release()
 	if !hold.TryTake(2 * approval.MaxPreview) {

@@ -1,0 +1,69 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/ALRubinger/aileron/proxy"
+	"github.com/ALRubinger/aileron/spec"
+)
+
+// typeUpload is the media type of a call that the content of files follows: the call is one line, and the files it names
+// stand behind it, one after the other.
+const typeUpload = "application/vnd.aileron.call.v1"
+
+// saltSize is the size of the salt of boundaries, in bytes.
+const saltSize = 16
+
+// isUpload reports whether files follow a call.
+func isUpload(r *http.Request) bool { return r.Header.Get("Content-Type") == typeUpload }
+
+// uploadBuffer is what is read of a body with files at once.
+const uploadBuffer = 32 << 10
+
+// runUpload responds to a call that files follow. They are read while the request that the call makes is sent.
+func (c *call) runUpload() (*http.Response, *proxy.Denial) {
+	var in spec.Invocation
+	files, d := c.readLine(func(line []byte) (err error) {
+		in, err = spec.ParseUpload(line, c.api.salt)
+		return err
+	})
+	if d != nil {
+		return nil, c.reject(nil, surfaceFields(c.r), d)
+	}
+	x, res, d := (&operationCall{call: c, grants: c.plane.Grants(), fields: surfaceFields(c.r), files: files}).do(in)
+	if d != nil {
+		return nil, d
+	}
+	return c.respond(x, res, "")
+}
+
+// readLine parses the first line of the request's body, and returns what follows it.
+func (c *call) readLine(parse func(line []byte) error) (rest io.Reader, _ *proxy.Denial) {
+	if !c.hold.Take(uploadBuffer) {
+		return nil, proxy.DenyMemory()
+	}
+	body := bufio.NewReaderSize(c.r.Body, uploadBuffer)
+	var line bytes.Buffer
+	for {
+		piece, err := body.ReadSlice('\n')
+		if line.Len()+len(piece) > spec.MaxSize {
+			return nil, proxy.ReasonTooLarge.Deny("the call in front of the files has more than %d bytes", spec.MaxSize)
+		}
+		if !c.hold.Take(2 * int64(len(piece))) {
+			return nil, proxy.DenyMemory()
+		}
+		line.Write(piece)
+		switch {
+		case err == nil:
+			return body, c.parse(line.Bytes(), parse)
+		case errors.Is(err, io.EOF):
+			return nil, proxy.ReasonArguments.Deny("the call in front of the files is not a line that ends")
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, proxy.DenyBody(err)
+		}
+	}
+}
