@@ -44,8 +44,8 @@ type session struct {
 
 // request is what a command sent.
 type request struct {
-	method, target, accept, agent, token string
-	body                                 []byte
+	method, target, accept, agent, token, kind string
+	body                                       []byte
 }
 
 const token = "session-token_0123456789"
@@ -58,7 +58,7 @@ func newSession(t *testing.T, set shims.Set) *session {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		in := request{method: r.Method, target: r.RequestURI, accept: r.Header.Get("Accept"),
-			agent: r.UserAgent()}
+			agent: r.UserAgent(), kind: r.Header.Get("Content-Type")}
 		in.body, _ = io.ReadAll(r.Body)
 		r.Header["Authorization"] = r.Header["Proxy-Authorization"]
 		_, in.token, _ = r.BasicAuth()

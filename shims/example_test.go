@@ -37,8 +37,12 @@ func TestTheExampleIsAValidCall(t *testing.T) {
 		if _, after, ok := strings.Cut(example, " --args '"); ok {
 			args = strings.ReplaceAll(strings.TrimSuffix(strings.TrimSpace(after), "'"), `'\''`, "'")
 		}
-		in, err := spec.ParseInvocation([]byte(`{"connector_fqn":"github://acme/shop","tool":"shop","operation":"` + op.Name +
-			`","args":` + args + `}`))
+		call := `{"connector_fqn":"github://acme/shop","tool":"shop","operation":"` + op.Name + `","args":` + args
+		in, err := spec.ParseInvocation([]byte(call + "}"))
+		if _, file, ok := strings.Cut(example, " --file "); ok {
+			name, _, _ := strings.Cut(file, "=")
+			in, err = spec.ParseUpload([]byte(call+`,"files":[{"input":"`+name+`","size":1}]}`), []byte("salt"))
+		}
 		if err == nil {
 			_, err = op.Call(in)
 		}
@@ -52,7 +56,7 @@ func TestTheHelpOfABody(t *testing.T) {
 	c := must.Get(spec.Parse([]byte(nested)))(t)
 	want := map[string]string{
 		"orders.create": "  items  array of object with price (required), kind (required), of (required), note, required\n",
-		"files.upload":  `  file  file, a text or {"base64": …, "filename": …}, required` + "\n",
+		"files.upload":  `  file  file: --file file=PATH, or a text or {"base64": …, "filename": …}, required` + "\n",
 		"ping":          "It has no arguments.\nIt sends no body: a request that needs one is sent with an HTTP client.\n",
 	}
 	for _, op := range c.Tools[0].Operations {

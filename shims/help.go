@@ -259,7 +259,7 @@ func writeNested(b *bytes.Buffer, in spec.Input) {
 	s := in.Schema
 	switch {
 	case in.Type == spec.TypeFile:
-		b.WriteString(`, a text or {"base64": …, "filename": …}`)
+		put(b, `: --file `, plain(in.Name), `=PATH, or a text or {"base64": …, "filename": …}`)
 	case s == nil:
 		return
 	case s.Items != nil && s.Items.Type != "":
@@ -294,7 +294,11 @@ func writeExample(b *bytes.Buffer, inputs []spec.Input) {
 	none := !slices.ContainsFunc(inputs, func(in spec.Input) bool { return in.Required })
 	var pairs []string
 	for i, in := range inputs {
-		if in.Required || none && i == 0 {
+		switch {
+		case !in.Required && (!none || i > 0):
+		case in.Type == spec.TypeFile:
+			put(b, " --file ", plain(in.Name), "=FILE") // a name needs no quotation marks, but for brackets
+		default:
 			pairs = append(pairs, quoted(plain(in.Name))+":"+exampleValue(in))
 		}
 	}

@@ -20,7 +20,7 @@ quoted() {
 	esac
 }
 
-operation='' second='' words='' unsafe='' asks='' args='' given='' json='' help='' files='' sizes='' total=0 opened=5
+operation='' second='' words='' unsafe='' asks='' args='' given='' json='' help='' files='' sizes='' total=0 opened=5 encode=''
 
 # add_file opens the file of NAME=PATH, and adds it to those that follow the call.
 add_file() {
@@ -125,6 +125,11 @@ call_and_files() {
 	begin "$operation" &&
 		if [ "$args" = - ]; then cat; else printf %s "${args:-"{}"}"; fi | tr '\n\r' '  ' &&
 		printf ',"files":[%s]}\n' "$files" || return
+	if [ -n "$encode" ]; then contents | base64; else contents; fi
+}
+
+# contents prints the files, as long as they were.
+contents() {
 	number=6
 	for size in $sizes; do
 		head -c "$size" <&"$number" || return
@@ -178,13 +183,18 @@ run() {
 	accept=application/vnd.aileron.shim.v1${json:++json} type=application/json
 	if [ -n "$files" ]; then
 		type=application/vnd.aileron.call.v1
-		# curl sends what it reads from a pipe, and wget a file. BusyBox's holds all of it in memory.
+		# curl sends what it reads from a pipe, and wget a file. BusyBox's holds all of it in memory, up to a NUL.
 		if command -v curl >/dev/null; then use_wget=''; fi
 		case $use_wget/$version in
 		/* | */'GNU Wget '*) ;;
-		*) [ "$total" -le 67108864 ] ||
-			refuse 1 'the files have more than 64 MiB, which the wget of this image would hold in memory' \
-				'install curl in the image' ;;
+		*)
+			encode=1 type=application/vnd.aileron.call.base64.v1
+			[ "$total" -le 67108864 ] ||
+				refuse 1 'the files have more than 64 MiB, which the wget of this image would hold in memory' \
+					'install curl in the image'
+			command -v base64 >/dev/null ||
+				refuse 1 'the wget of this image cannot send a file, and it has no base64' 'install curl in the image'
+			;;
 		esac
 	fi
 	url=http://aileron.internal/v1/$endpoint

@@ -53,6 +53,9 @@ type Script struct {
 	// subscription is one.
 	Subscription bool
 
+	// Streams leaves the bodies of requests to the handlers, and keeps none.
+	Streams bool
+
 	// Services are further hosts, or others in the place of those above.
 	Services map[string]http.Handler
 }
@@ -180,9 +183,12 @@ func guard(next http.Handler, allowed func(*http.Request) bool) http.Handler {
 
 // record keeps a request; handlers get the beginning of its body.
 func (s *Server) record(r *http.Request) {
-	body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
-	_, _ = io.Copy(io.Discard, r.Body)
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	var body []byte
+	if !s.script.Streams {
+		body, _ = io.ReadAll(io.LimitReader(r.Body, 1<<20))
+		_, _ = io.Copy(io.Discard, r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = append(s.seen, Seen{Method: r.Method, Host: r.Host, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery,

@@ -144,7 +144,7 @@ func (a *API) isToken(s string) bool {
 func isCommand(r *http.Request) bool {
 	accept := r.Header.Get("Accept")
 	kind := r.Header.Get("Content-Type")
-	return r.Method == http.MethodPost && (kind == "application/json" || kind == typeUpload) &&
+	return r.Method == http.MethodPost && (kind == "application/json" || isUpload(kind)) &&
 		(accept == formShim || accept == formShimJSON)
 }
 

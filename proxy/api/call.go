@@ -60,7 +60,7 @@ func (a *API) serveCall(client Client, r *http.Request, source audit.Source,
 // runOperation responds to a request that names an operation and its arguments. A call is denied for the same reason
 // as the request that it makes would be on the wire.
 func (c *call) runOperation() (*http.Response, *proxy.Denial) {
-	if isUpload(c.r) {
+	if isUpload(c.r.Header.Get("Content-Type")) {
 		return c.runUpload()
 	}
 	in, d := read(c, spec.ParseInvocation)

@@ -3,6 +3,7 @@ package api
 import (
 	"bufio"
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
@@ -15,11 +16,14 @@ import (
 // stand behind it, one after the other.
 const typeUpload = "application/vnd.aileron.call.v1"
 
+// typeUploadBase64 is that of a client that cannot send NULs: what stands behind the line is base64.
+const typeUploadBase64 = "application/vnd.aileron.call.base64.v1"
+
 // saltSize is the size of the salt of boundaries, in bytes.
 const saltSize = 16
 
-// isUpload reports whether files follow a call.
-func isUpload(r *http.Request) bool { return r.Header.Get("Content-Type") == typeUpload }
+// isUpload reports whether files follow a call of this media type.
+func isUpload(contentType string) bool { return contentType == typeUpload || contentType == typeUploadBase64 }
 
 // uploadBuffer is what is read of a body with files at once.
 const uploadBuffer = 32 << 10
@@ -33,6 +37,9 @@ func (c *call) runUpload() (*http.Response, *proxy.Denial) {
 	})
 	if d != nil {
 		return nil, c.reject(nil, surfaceFields(c.r), d)
+	}
+	if c.r.Header.Get("Content-Type") == typeUploadBase64 {
+		files = base64.NewDecoder(base64.StdEncoding, files)
 	}
 	x, res, d := (&operationCall{call: c, grants: c.plane.Grants(), fields: surfaceFields(c.r), files: files}).do(in)
 	if d != nil {
