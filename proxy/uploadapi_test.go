@@ -214,3 +214,14 @@ func TestALargeFileIsNotHeld(t *testing.T) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// A body that is longer than any may be is denied before a byte of it is read.
+func TestFilesKeepToTheLimitOfBodies(t *testing.T) {
+	w, _ := newUploads(t)
+	w.plane.cfg.Limits.Wire.Body = 1 << 20
+	status, text := w.upload("put", `{"id":"7"}`, `[{"input":"content","size":1048577}]`, strings.NewReader("1"))
+	if status != 413 || !strings.Contains(text, "the files make a body of 1048577 bytes, and at most 1048576 are sent") ||
+		len(w.requests()) != 0 {
+		t.Errorf("%d %s", status, text)
+	}
+}

@@ -2,7 +2,9 @@ package connectors
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/ALRubinger/aileron/internal/console"
@@ -36,7 +38,7 @@ func ChooseOperations(ctx context.Context, c *console.Console, data []byte, opts
 		return nil
 	}
 	PrintGroups(c, groups)
-	for range console.MaxTries {
+	for try := range console.MaxTries {
 		answer, err := c.PromptLine(fmt.Sprintf("which groups of %d operations, separated by commas? [all]", total))
 		if err != nil {
 			return err
@@ -50,6 +52,9 @@ func ChooseOperations(ctx context.Context, c *console.Console, data []byte, opts
 		}
 		opts.Groups = nil
 		c.Infof("aileron: the document has no group %s", unknown)
+		if try == console.MaxTries-1 {
+			return hint.New(errors.New("no group of the document was named"), "name them with --groups, or answer with all")
+		}
 	}
 	if len(opts.Approve) > 0 || opts.ApproveNone {
 		return nil
@@ -59,7 +64,7 @@ func ChooseOperations(ctx context.Context, c *console.Console, data []byte, opts
 		return err
 	}
 	defer talk.End()
-	answer, err := talk.Choose(ctx, "what waits for an approval",
+	answer, err := talk.Choose(ctx, "operations that wait for an approval",
 		[]string{approveWrites, approveDeletes, approveNothing})
 	switch answer {
 	case approveDeletes:
@@ -76,12 +81,12 @@ func chosen(answer string, groups []openapi.Group) (names []string, unknown stri
 		word = strings.TrimSpace(word)
 		found := ""
 		for _, g := range groups {
-			if strings.EqualFold(g.Name, word) {
+			if g.Is(word) {
 				found = g.Name
 			}
 		}
 		if found == "" {
-			return nil, failure.AsLine(word)
+			return nil, strconv.Quote(failure.AsLine(word))
 		}
 		names = append(names, found)
 	}

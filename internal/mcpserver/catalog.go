@@ -25,7 +25,8 @@ const (
 )
 
 var (
-	searchInputs = []spec.Input{{Name: "query", Type: "string"}, {Name: "limit", Type: "integer"}}
+	searchInputs = []spec.Input{{Name: "query", Type: "string"}, {Name: "group", Type: "string"},
+		{Name: "limit", Type: "integer"}}
 	callInputs   = []spec.Input{{Name: "operation", Type: "string", Required: true}, {Name: "arguments", Type: "object"}}
 )
 
@@ -38,6 +39,7 @@ func (s *Server) addCatalog(operations int) []string {
 			"Schema of their arguments. Sends nothing.", callTool, operations),
 		InputSchema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{
 			"query":{"type":"string","description":"words, which an operation must all have in its name, text, path or inputs"},
+			"group":{"type":"string","description":"only operations of this group, which the result names, in any case"},
 			"limit":{"type":"integer","minimum":1,"maximum":%d,"description":"how many to return; %d if left out"}},
 			"additionalProperties":false}`, maxFound, defaultFound)),
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no},
@@ -66,6 +68,7 @@ func (s *Server) addCatalog(operations int) []string {
 // foundOperation is an operation in the result of a search.
 type foundOperation struct {
 	Operation   string               `json:"operation"`
+	Group       string               `json:"group,omitempty"`
 	Description string               `json:"description"`
 	InputSchema any                  `json:"inputSchema"`
 	Annotations *mcp.ToolAnnotations `json:"annotations"`
@@ -78,13 +81,14 @@ func (s *Server) search(ctx context.Context, raw []byte) *mcp.CallToolResult {
 		return failed(err.Error())
 	}
 	query, _ := args["query"].(string)
+	group, _ := args["group"].(string)
 	limit := defaultFound
 	if number, has := args["limit"].(json.Number); has {
 		if limit, err = strconv.Atoi(number.String()); err != nil || limit < 1 || limit > maxFound {
 			return failed(fmt.Sprintf("args.limit: it must be from 1 to %d", maxFound))
 		}
 	}
-	list, err := s.client.operations(ctx, query, limit)
+	list, err := s.client.operations(ctx, query, group, limit)
 	if err != nil {
 		return failed(textOf(err))
 	}
@@ -96,7 +100,7 @@ func (s *Server) search(ctx context.Context, raw []byte) *mcp.CallToolResult {
 	for _, op := range list.Operations {
 		if op.Callable {
 			result.Operations = append(result.Operations,
-				foundOperation{op.FullName(), describe(op), schemaOf(op), annotationsOf(op)})
+				foundOperation{op.FullName(), op.Group, describe(op), schemaOf(op), annotationsOf(op)})
 		}
 	}
 	if more := list.Callable - len(result.Operations); more > 0 {

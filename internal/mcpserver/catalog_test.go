@@ -39,6 +39,19 @@ func TestFortyOperationsAreToolsAndMoreACatalogue(t *testing.T) {
 	}
 }
 
+func TestTheCatalogueIsSearchedByGroup(t *testing.T) {
+	ops := operations(50)
+	for i := range 3 {
+		ops[i].Group = "first"
+	}
+	s := &sessionAPI{ops: ops}
+	cs := connect(t, s, nil)
+	texts, isError := call(t, cs, "search_operations", map[string]any{"query": "op", "group": "first"})
+	if isError || !strings.Contains(texts[0], `"total":3`) || strings.Count(texts[0], `"group":"first"`) != 3 {
+		t.Errorf("found %s", texts)
+	}
+}
+
 func TestTheCatalogueIsSearchedAndCalled(t *testing.T) {
 	s := &sessionAPI{ops: operations(300), run: func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, "0 200 - response\n%s", must.Get(io.ReadAll(r.Body))(t))

@@ -150,7 +150,7 @@ func (s *Server) refreshFirst(next mcp.MethodHandler) mcp.MethodHandler {
 func (s *Server) refresh(ctx context.Context) error {
 	s.refreshing.Lock()
 	defer s.refreshing.Unlock()
-	now, err := s.client.operations(ctx, "", 0)
+	now, err := s.client.operations(ctx, "", "", 0)
 	if err != nil || now.Generation == s.generation {
 		return err
 	}
@@ -158,7 +158,7 @@ func (s *Server) refresh(ctx context.Context) error {
 	if now.Callable > maxTools || now.Total > maxListed {
 		limit = 0
 	}
-	list, err := s.client.operations(ctx, "", limit)
+	list, err := s.client.operations(ctx, "", "", limit)
 	if err != nil {
 		return err
 	}

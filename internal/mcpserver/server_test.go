@@ -49,6 +49,9 @@ func (s *sessionAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	list := api.OperationList{Generation: s.generation, Operations: []api.ListedOperation{}}
 	for _, op := range s.ops {
 		all := true
+		if group := r.URL.Query().Get("group"); group != "" && group != op.Group {
+			continue
+		}
 		for _, w := range strings.Fields(r.URL.Query().Get("q")) {
 			all = all && strings.Contains(op.ConnectorFQN+" "+op.Tool+"."+op.Operation, w)
 		}

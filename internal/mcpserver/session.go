@@ -60,8 +60,8 @@ func newClient(s Session) *client {
 const maxList = 16 << 20
 
 // operations lists the session's operations that have every word of q, and describes at most limit of them.
-func (c *client) operations(ctx context.Context, q string, limit int) (api.OperationList, error) {
-	return c.list(ctx, url.Values{"q": {q}, "limit": {strconv.Itoa(limit)}})
+func (c *client) operations(ctx context.Context, q, group string, limit int) (api.OperationList, error) {
+	return c.list(ctx, url.Values{"q": {q}, "group": {group}, "limit": {strconv.Itoa(limit)}})
 }
 
 // named lists the session's operations of a name, see [api.OperationDescription.FullName].

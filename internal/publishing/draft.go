@@ -117,8 +117,9 @@ func (o *Draft) draft(ctx context.Context, ui *console.Console, fqn spec.FQN,
 	}
 	o.Made.FQN, o.Made.Host, o.Made.Credential = fqn, host, spec.Kind(o.Kind)
 	switch {
-	case graphql.IsSchema(data) && len(o.Made.Groups)+len(o.Made.Approve) > 0:
-		return nil, nil, failure.Usagef("--groups and --approve are for an OpenAPI document, and --from names a schema")
+	case graphql.IsSchema(data) && (len(o.Made.Groups)+len(o.Made.Approve) > 0 || o.Made.ApproveNone):
+		return nil, nil, failure.Usagef("--groups, --approve and --approve-none are for an OpenAPI document, and --from " +
+			"names a schema: \"approval\" in the specification says what waits")
 	case graphql.IsSchema(data):
 		c, leftOut, err = graphql.Connector(data,
 			graphql.Options{FQN: fqn, Host: host, Path: o.Path, Credential: spec.Kind(o.Kind), Only: o.Made.Only})

@@ -160,6 +160,9 @@ func (c *operationCall) do(in spec.Invocation) (*proxy.Exchange, *http.Response,
 	if err != nil {
 		return nil, nil, c.reject(op, c.fields, proxy.ReasonArguments.Deny("%v", err))
 	}
+	if d := c.denyLong(call.Streamed); d != nil {
+		return nil, nil, c.reject(op, c.fields, d)
+	}
 	x := c.exchange(call)
 	x.Decided(c.decide(x, op, call.Target))
 	res, d := c.plane.Do(x)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/spec"
+	"github.com/ALRubinger/aileron/spec/body"
 )
 
 // typeUpload is the media type of a call that the content of files follows: the call is one line, and the files it names
@@ -53,10 +54,10 @@ func (c *call) readLine(parse func(line []byte) error) (rest io.Reader, _ *proxy
 	if !c.hold.Take(uploadBuffer) {
 		return nil, proxy.DenyMemory()
 	}
-	body := bufio.NewReaderSize(c.r.Body, uploadBuffer)
+	from := bufio.NewReaderSize(c.r.Body, uploadBuffer)
 	var line bytes.Buffer
 	for {
-		piece, err := body.ReadSlice('\n')
+		piece, err := from.ReadSlice('\n')
 		if line.Len()+len(piece) > spec.MaxSize {
 			return nil, proxy.ReasonTooLarge.Deny("the call in front of the files has more than %d bytes", spec.MaxSize)
 		}
@@ -66,11 +67,21 @@ func (c *call) readLine(parse func(line []byte) error) (rest io.Reader, _ *proxy
 		line.Write(piece)
 		switch {
 		case err == nil:
-			return body, c.parse(line.Bytes(), parse)
+			return from, c.parse(line.Bytes(), parse)
 		case errors.Is(err, io.EOF):
 			return nil, proxy.ReasonArguments.Deny("the call in front of the files is not a line that ends")
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, proxy.DenyBody(err)
 		}
 	}
+}
+
+// denyLong denies a body with files that is longer than any may be.
+func (c *call) denyLong(s *body.Streamed) *proxy.Denial {
+	most := c.plane.Config().Limits.Wire.WithDefaults().Body
+	if s == nil || most < 0 || s.Size() <= most {
+		return nil
+	}
+	return proxy.ReasonTooLarge.Deny("the files make a body of %d bytes, and at most %d are sent (body_bytes below [limits])",
+		s.Size(), most)
 }

@@ -23,6 +23,11 @@ type Group struct {
 // Operations returns how many there are.
 func (g Group) Operations() int { return g.Reads + g.Writes + g.Deletes }
 
+// Is reports whether a person's text names the group: its name, or the tag that it is of, in any case.
+func (g Group) Is(text string) bool {
+	return text != "" && (strings.EqualFold(g.Name, text) || strings.EqualFold(g.Name, foreign.SafeName(text)))
+}
+
 // Groups returns the groups of the operations of a document that opts.Only selects, sorted by name. It reads nothing
 // else of them.
 func Groups(data []byte, opts Options) ([]Group, error) {
@@ -94,7 +99,7 @@ func (r *reader) inGroups(f found) bool {
 	if len(r.opts.Groups) == 0 {
 		return true
 	}
-	i := slices.IndexFunc(r.opts.Groups, func(g string) bool { return strings.EqualFold(g, groupOf(f)) })
+	i := slices.IndexFunc(r.opts.Groups, Group{Name: groupOf(f)}.Is)
 	if i >= 0 {
 		r.use(r.opts.Groups[i])
 	}

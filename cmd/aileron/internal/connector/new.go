@@ -97,7 +97,7 @@ func (o *connectorNewOptions) check() error {
 	}
 	chosen := len(o.Made.Groups)+len(o.Made.Approve) > 0 || o.Made.ApproveNone
 	if o.From == "" && (len(o.Made.Only) > 0 || o.Path != "" || chosen) {
-		return failure.Usagef("--only, --groups, --approve and --path are for the document that --from names")
+		return failure.Usagef("--only, --groups, --approve, --approve-none and --path are for the document that --from names")
 	}
 	if len(o.Made.Approve) > 0 && o.Made.ApproveNone {
 		return failure.Usagef("--approve names what waits for an approval, and --approve-none nothing: pass one of them")
