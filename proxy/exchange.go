@@ -91,12 +91,27 @@ func RequestOf(ctx context.Context, call spec.Call, files io.Reader) (Authority,
 	switch {
 	case call.Streamed != nil:
 		r.Header.Set("Content-Type", call.ContentType)
-		r.Body, r.ContentLength = io.NopCloser(call.Streamed.Reader(files)), call.Streamed.Size()
+		r.Body, r.ContentLength = &streamed{call.Streamed.Reader(files), files}, call.Streamed.Size()
 	case call.Body != nil:
 		r.Header.Set("Content-Type", call.ContentType)
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(call.Body)), int64(len(call.Body))
 	}
 	return a, r
+}
+
+// streamed is a body with files, which are read from a client.
+type streamed struct {
+	io.Reader
+	files io.Reader
+}
+
+func (*streamed) Close() error { return nil }
+
+// Pause notes that the body is not read for a while, and not by its client's fault.
+func (s *streamed) Pause() {
+	if src, ok := s.files.(interface{ Pause() }); ok {
+		src.Pause()
+	}
 }
 
 // Begin starts an exchange's row. Nothing is decided yet. r may be nil.

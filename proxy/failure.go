@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/ALRubinger/aileron/proxy/budget"
+	"github.com/ALRubinger/aileron/proxy/judge"
 	"github.com/ALRubinger/aileron/proxy/modify"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/proxy/wire"
@@ -182,6 +183,8 @@ func DenyBody(err error) *Denial {
 		return ReasonSlow.Deny("the request body came too slowly")
 	case errors.Is(err, budget.ErrShed):
 		return DenyMemory()
+	case errors.Is(err, judge.ErrOverride):
+		return ReasonContent.Deny("%v", err)
 	case errors.Is(err, body.ErrUpload):
 		return ReasonClientBody.Deny("%v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,11 @@ import (
 // is read once, up to [judge.MaxBody], and the bytes that were judged are those that are sent. The bodies of other
 // exchanges stream.
 func (x *Exchange) judgeBody() *Denial {
-	if op := x.match.Operation; op == nil || !op.JudgesBody() {
+	op := x.match.Operation
+	if op != nil && x.sent != nil && op.Method == http.MethodPost && !op.JudgesBody() {
+		x.sent = upstream.NewBody(judge.GuardForm(op, x.request.Header, x.sent))
+	}
+	if op == nil || !op.JudgesBody() {
 		return nil
 	}
 	body, d := x.readWhole(judge.MaxBody)

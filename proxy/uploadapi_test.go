@@ -16,11 +16,11 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-const uploadsSpec = `{"schema_version":"aileron.connector.v1","connector":{"fqn":"github://acme/calls","version":"1.0.0"},
-"tools":[{"name":"calls","operations":[
- {"name":"send","method":"POST","path":"/v1/files","hosts":["api.good.example"],"credential":"bearer","body":"multipart",
-   "inputs":[{"name":"file","type":"file","required":true},{"name":"purpose","type":"string","required":true},
-     {"name":"mask","type":"file"}]},
+const uploadsSpec = `{"schema_version":"aileron.connector.v1",
+"connector":{"fqn":"github://acme/calls","version":"1.0.0"},"tools":[{"name":"calls","operations":[
+ {"name":"send","method":"POST","path":"/v1/files","hosts":["api.good.example"],"credential":"bearer",
+   "body":"multipart","inputs":[{"name":"file","type":"file","required":true},
+     {"name":"purpose","type":"string","required":true},{"name":"mask","type":"file"}]},
  {"name":"put","method":"PUT","path":"/v1/files/{id}","hosts":["api.good.example"],"credential":"bearer","body":"raw",
    "inputs":[{"name":"id","type":"string","required":true},{"name":"content","type":"file","required":true}]},
  {"name":"make","method":"POST","path":"/v1/things","hosts":["api.good.example"],"credential":"bearer",

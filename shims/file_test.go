@@ -35,8 +35,9 @@ func TestFilesFollowTheCall(t *testing.T) {
 				begin + `{},"files":[{"input":"doc","filename":"one","size":3}]}` + "\n1\x00\n"},
 			{[]string{"--args", "{\"id\":\r\n1}", "--file=doc=" + s.dir + "/link", "--file", "b[]=" + s.dir + "/empty",
 				"--file", "c=" + s.dir + "/big", "--file", "d=" + odd}, "",
-				begin + `{"id":  1},"files":[{"input":"doc","filename":"link","size":3},{"input":"b[]","filename":"empty","size":0},` +
-					`{"input":"c","filename":"big","size":294912},{"input":"d","filename":"-a \"b\" \\c;type=x@é","size":3}]}` +
+				begin + `{"id":  1},"files":[{"input":"doc","filename":"link","size":3},` +
+					`{"input":"b[]","filename":"empty","size":0},{"input":"c","filename":"big","size":294912},` +
+					`{"input":"d","filename":"-a \"b\" \\c;type=x@é","size":3}]}` +
 					"\n1\x00\n" + big + "odd"},
 			{[]string{"--file", "doc=" + s.dir + "/one", "--args", "-"}, "{\"id\":\n2}\n",
 				begin + `{"id": 2} ,"files":[{"input":"doc","filename":"one","size":3}]}` + "\n1\x00\n"},
@@ -44,8 +45,8 @@ func TestFilesFollowTheCall(t *testing.T) {
 			got := s.run(shell, c.stdin, append([]string{"tracker", "issues.comment"}, c.args...)...)
 			if got.code != 0 || got.err != "" || string(s.body) != c.want || s.method != "POST" || s.token != token ||
 				s.kind != "application/vnd.aileron.call.v1" {
-				t.Errorf("%s: %q: %+v\nthe session received %s %s %.400q\nwant %.400q", shell, c.args, got, s.method, s.kind, s.body,
-					c.want)
+				t.Errorf("%s: %q: %+v\nthe session received %s %s %.400q\nwant %.400q", shell, c.args, got, s.method, s.kind,
+					s.body, c.want)
 			}
 		}
 	}

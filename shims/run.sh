@@ -20,7 +20,8 @@ quoted() {
 	esac
 }
 
-operation='' second='' words='' unsafe='' asks='' args='' given='' json='' help='' files='' sizes='' total=0 opened=5 encode=''
+operation='' second='' words='' unsafe='' asks='' args='' given='' json='' help=''
+files='' sizes='' total=0 opened=5 encode=''
 
 # add_file opens the file of NAME=PATH, and adds it to those that follow the call.
 add_file() {

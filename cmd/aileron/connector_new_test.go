@@ -15,7 +15,8 @@ import (
 func manyGroups(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("openapi: 3.0.0\ninfo: {title: Shop, version: '1'}\nservers: [{url: https://api.shop.example}]\npaths:\n")
+	b.WriteString("openapi: 3.0.0\ninfo: {title: Shop, version: '1'}\n" +
+		"servers: [{url: https://api.shop.example}]\npaths:\n")
 	for _, tag := range []string{"pets", "shops", "Users & Teams"} {
 		for i := range 12 {
 			path := fmt.Sprintf("%s%d", strings.Fields(tag)[0], i)
@@ -24,8 +25,8 @@ func manyGroups(t *testing.T) string {
 				if method == "get" {
 					verb = "  /" + path + ":\n  "
 				}
-				fmt.Fprintf(&b, "%s  %s: {tags: ['%s'], operationId: %s_%s, responses: {'200': {description: ok}}}\n", verb, method,
-					tag, method, path)
+				fmt.Fprintf(&b, "%s  %s: {tags: ['%s'], operationId: %s_%s, responses: {'200': {description: ok}}}\n", verb,
+					method, tag, method, path)
 			}
 		}
 	}
@@ -46,13 +47,15 @@ func TestConnectorNewAsksWhatToTake(t *testing.T) {
 		operations int
 		waits      int
 	}{
-		{"defaults", []string{"\n", "\n"}, 0, []string{groups, approvals, "pets: 24 operations, 12 read, 11 write, 1 delete"}, 72, 36},
+		{"defaults", []string{"\n", "\n"}, 0, []string{groups, approvals,
+			"pets: 24 operations, 12 read, 11 write, 1 delete"}, 72, 36},
 		{"groups", []string{" pets ,USERS & teams\n", "Deletes\n"}, 0, []string{groups, approvals}, 48, 2},
 		{"nothing waits", []string{"all\n", "nothing\n"}, 0, []string{approvals}, 72, 0},
 		{"a mistake", []string{"pets,cats\n", "shops\n", "some\n", "writes\n"}, 0, []string{
 			"the document has no group \"cats\"", "answer with writes, deletes or nothing"}, 24, 12},
 		{"no group", []string{"a\n", "b\n", ",\n"}, 1, []string{"no group of the document was named", "--groups"}, 0, 0},
-		{"no answer", []string{"\n", "x\n", "x\n", "x\n"}, 1, []string{"choose the operations that wait for an approval: none of"}, 0, 0},
+		{"no answer", []string{"\n", "x\n", "x\n", "x\n"}, 1, []string{
+			"choose the operations that wait for an approval: none of"}, 0, 0},
 		{"interrupted", []string{"\x03"}, 130, []string{groups}, 0, 0},
 		{"interrupted later", []string{"pets\n", "\x03"}, 130, []string{approvals}, 0, 0},
 		{"the input ends", []string{"\x04"}, 1, []string{"the input ended"}, 0, 0},

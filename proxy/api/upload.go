@@ -13,8 +13,8 @@ import (
 	"github.com/ALRubinger/aileron/spec/body"
 )
 
-// typeUpload is the media type of a call that the content of files follows: the call is one line, and the files it names
-// stand behind it, one after the other.
+// typeUpload is the media type of a call that the content of files follows: the call is one line, and the files that it
+// names stand behind it, one after the other.
 const typeUpload = "application/vnd.aileron.call.v1"
 
 // typeUploadBase64 is that of a client that cannot send NULs: what stands behind the line is base64.
@@ -24,7 +24,9 @@ const typeUploadBase64 = "application/vnd.aileron.call.base64.v1"
 const saltSize = 16
 
 // isUpload reports whether files follow a call of this media type.
-func isUpload(contentType string) bool { return contentType == typeUpload || contentType == typeUploadBase64 }
+func isUpload(contentType string) bool {
+	return contentType == typeUpload || contentType == typeUploadBase64
+}
 
 // uploadBuffer is what is read of a body with files at once.
 const uploadBuffer = 32 << 10
@@ -42,11 +44,25 @@ func (c *call) runUpload() (*http.Response, *proxy.Denial) {
 	if c.r.Header.Get("Content-Type") == typeUploadBase64 {
 		files = base64.NewDecoder(base64.StdEncoding, files)
 	}
-	x, res, d := (&operationCall{call: c, grants: c.plane.Grants(), fields: surfaceFields(c.r), files: files}).do(in)
+	x, res, d := (&operationCall{call: c, grants: c.plane.Grants(), fields: surfaceFields(c.r),
+		files: &pausable{files, c.r.Body}}).do(in)
 	if d != nil {
 		return nil, d
 	}
 	return c.respond(x, res, "")
+}
+
+// pausable is what is left of a client's body, which may wait for an approval.
+type pausable struct {
+	io.Reader
+	body io.Reader
+}
+
+// Pause notes that it is not read for a while, and not by the client's fault.
+func (p *pausable) Pause() {
+	if src, ok := p.body.(interface{ Pause() }); ok {
+		src.Pause()
+	}
 }
 
 // readLine parses the first line of the request's body, and returns what follows it.
@@ -82,6 +98,6 @@ func (c *call) denyLong(s *body.Streamed) *proxy.Denial {
 	if s == nil || most < 0 || s.Size() <= most {
 		return nil
 	}
-	return proxy.ReasonTooLarge.Deny("the files make a body of %d bytes, and at most %d are sent (body_bytes below [limits])",
-		s.Size(), most)
+	return proxy.ReasonTooLarge.Deny("the files make a body of %d bytes, and at most %d are sent (body_bytes below "+
+		"[limits])", s.Size(), most)
 }

@@ -105,6 +105,16 @@ func (b *Body) Read(p []byte) (int, error) { return b.src.Read(p) }
 // Close implements io.Closer.
 func (b *Body) Close() error { return b.src.Close() }
 
+// Ready reports whether a read of the body returns at once: it may be the source of another.
+func (b *Body) Ready() bool { return b.ready() }
+
+// Pause notes that the body is not read for a while, and not by its client's fault.
+func (b *Body) Pause() {
+	if src, ok := b.src.(interface{ Pause() }); ok {
+		src.Pause()
+	}
+}
+
 // ready reports whether a read of the body returns at once.
 func (b *Body) ready() bool {
 	if !b.mu.TryLock() {

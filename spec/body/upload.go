@@ -90,9 +90,9 @@ func StreamedFile(u Upload) *Streamed {
 	return &Streamed{before: [][]byte{nil}, uploads: []Upload{u}}
 }
 
-// JoinStreamed returns the body of parts and of the files that follow the call, in their order behind the parts, and its
-// media type with the boundary. salt is what the content of a file cannot have been made for; the same call with the same
-// salt has the same boundary, so that what a person approved is what is sent again.
+// JoinStreamed returns the body of parts and of the files that follow the call, in their order behind the parts, and
+// its media type with the boundary. salt is what the content of a file cannot have been made for; the same call with
+// the same salt has the same boundary, so that what a person approved is what is sent again.
 func JoinStreamed(parts []Part, uploads []Upload, salt []byte) (s *Streamed, contentType string) {
 	for i := range uploads {
 		f := uploads[i].file()
@@ -127,7 +127,9 @@ var ErrUpload = errors.New("a file has changed while it was sent")
 
 // Reader returns the body, whose files are the bytes of src, one behind the other and nothing else. It returns an error
 // that is an [ErrUpload] where src has fewer bytes or more, before the last byte of a file.
-func (s *Streamed) Reader(src io.Reader) io.Reader { return &streamReader{body: s, src: src, text: s.before[0]} }
+func (s *Streamed) Reader(src io.Reader) io.Reader {
+	return &streamReader{body: s, src: src, text: s.before[0]}
+}
 
 // streamReader reads a body with files.
 type streamReader struct {
