@@ -27,7 +27,7 @@ const (
 var (
 	searchInputs = []spec.Input{{Name: "query", Type: "string"}, {Name: "group", Type: "string"},
 		{Name: "limit", Type: "integer"}}
-	callInputs   = []spec.Input{{Name: "operation", Type: "string", Required: true}, {Name: "arguments", Type: "object"}}
+	callInputs = []spec.Input{{Name: "operation", Type: "string", Required: true}, {Name: "arguments", Type: "object"}}
 )
 
 // addCatalog adds the tools that search and call, for so many operations, and returns their names.
