@@ -106,3 +106,19 @@ func TestMethodsAreBounded(t *testing.T) {
 		t.Errorf("%d operations, closed is %t", len(ops), tree.closed)
 	}
 }
+
+// Paths of which every compaction makes room, for more of them, are compacted a few times, and then counted.
+func TestATreeIsCompactedAFewTimes(t *testing.T) {
+	var tree Tree
+	i := 0
+	for ; i < 20_000 && !tree.closed; i++ {
+		path := ""
+		for j := range 30 {
+			path += fmt.Sprintf("/word%c%c%c", 'a'+(i*7+j)%26, 'a'+(i/26+j)%26, 'a'+(i/676)%26)
+		}
+		tree.Add(Request{Host: fmt.Sprintf("a%d.example", i%50), Port: 443, Method: "GET", Path: path, Row: "r"})
+	}
+	if tree.compacted != maxCompact || tree.nodes > maxNodes {
+		t.Errorf("after %d paths, the tree was compacted %d times, and has %d nodes", i, tree.compacted, tree.nodes)
+	}
+}

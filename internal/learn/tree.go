@@ -63,6 +63,7 @@ const (
 	maxMethods  = 16    // of one path
 	maxKids     = 256   // literals side by side before they are looked at
 	maxNodes    = 40000 // in all, and methods of them
+	maxCompact  = 16    // times that room is made: each walks the tree
 	maxHosts    = 256
 	maxSegments = 48
 	maxPath     = 4096
@@ -74,8 +75,9 @@ type Tree struct {
 	open  map[authority]map[string]*call // reads that passed whose paths no template can have, by method
 	plain map[authority]bool             // of open, those with a path that is none of a package
 	nodes int
-	// closed is true from when compaction no longer made room: only what is there is counted.
-	closed bool
+	// closed is true from when compaction no longer made room, or did so often enough: only what is there is counted.
+	closed    bool
+	compacted int
 
 	LeftOut int // requests for which there was no room, or whose path no template can have
 }
@@ -201,7 +203,8 @@ func (t *Tree) add(r Request, parts []string) bool {
 	}
 	if t.nodes > maxNodes && !t.closed {
 		t.compact()
-		t.closed = t.nodes > maxNodes*3/4
+		t.compacted++
+		t.closed = t.nodes > maxNodes*3/4 || t.compacted == maxCompact
 	}
 	if t.closed {
 		return n.count(r, parts)
