@@ -309,7 +309,7 @@ func TestACallerIsToldThatTheSandboxIsCutOff(t *testing.T) {
 			t.Fatalf("Run = %d, %v\n%s", code, err, errs)
 		}
 		if got.n != 300000 || got.late {
-			t.Errorf("%d bytes arrived, want 300000; waited in vain: %v", got.n, got.late)
+			t.Errorf("%d bytes arrived, want 300000; the reader was not told: %v", got.n, got.late)
 		}
 	})
 }
