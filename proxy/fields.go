@@ -223,7 +223,10 @@ func (x *Exchange) awaitBudget(ctx context.Context, hold *budget.Hold, until tim
 		x.hold.Move(0)
 		_, binding := x.chargedFor()
 		if rule := x.p.cfg.Approvals.Ruled(r.Subject); rule != nil && rule.Wait(ctx, until) == approval.Approved {
-			x.p.cfg.Ledger.Lift(x.over, binding)
+			x.p.cfg.Ledger.Lift(x.over, binding, rule.ID())
+			if x.p.cfg.Approvals.Ruled(r.Subject) == nil { // it was revoked meanwhile
+				x.p.cfg.Ledger.Lower(rule.ID())
+			}
 		} else {
 			x.beyond = append(x.beyond, x.over)
 		}

@@ -167,7 +167,8 @@ func (s *Session) controlDecide(w http.ResponseWriter, r *http.Request) {
 	}
 	id := r.PathValue("id")
 	if in.Revoke {
-		if err := s.approvals.Revoke(r.Context(), id, in.Surface); err != nil {
+		err := s.approvals.Revoke(r.Context(), id, in.Surface)
+		if s.ledger.Lower(id); err != nil {
 			respondDecision(w, err, approval.Question{})
 			return
 		}

@@ -3,6 +3,7 @@ package meter
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 )
@@ -33,20 +34,21 @@ type Ledger struct {
 
 	mu      sync.Mutex
 	session Accounts
-	lifted  map[lifted]int64 // by how much
-	open    map[ofDay]int64  // its own requests under way, of the accounts of days
-	late    []late           // settlements that could not be written; no more than there were requests under way at once
+	lifted  map[lifted]string // by the id of which decision
+	open    map[ofDay]int64   // its own requests under way, of the accounts of days
+	late    []late            // settlements that could not be written; no more than there were requests under way at once
 }
 
-// lifted is a limit that was raised for the session.
+// lifted is a limit that was raised for the session, by its size in [Options].
 type lifted struct {
 	budget string
 	key    Key
+	from   int64
 }
 
 // New returns a ledger of a session that has used nothing.
 func New(opts Options) *Ledger {
-	return &Ledger{opts: opts, session: Accounts{}, lifted: map[lifted]int64{}, open: map[ofDay]int64{}}
+	return &Ledger{opts: opts, session: Accounts{}, lifted: map[lifted]string{}, open: map[ofDay]int64{}}
 }
 
 // Charge is a request that was admitted. A nil Charge is of no ledger.
@@ -67,24 +69,37 @@ type limit struct {
 }
 
 // Lift raises a limit that forbade a request for this session, by its size in [Options], unless it was raised since.
-// binding is that of the request.
-func (l *Ledger) Lift(over *Over, binding string) {
-	limits := l.opts.Limits
-	switch over.Budget {
-	case OfDay:
-		limits = l.opts.Day
-	case OfBinding:
-		limits = l.opts.Bindings[binding]
-	}
+// binding is that of the request, and by the id of the decision, for [Ledger.Lower].
+func (l *Ledger) Lift(over *Over, binding, by string) {
 	if over.Budget != OfBinding {
 		binding = ""
 	}
-	which, size := lifted{over.Budget, Key{binding, over.Name}}, limits[over.Name]
+	which := lifted{over.Budget, Key{binding, over.Name}, over.Limit}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if Sum(size, l.lifted[which]) == over.Limit {
-		l.lifted[which] = Sum(l.lifted[which], size)
+	if l.lifted[which] == "" {
+		l.lifted[which] = by
 	}
+}
+
+// Lower takes a decision back by which a limit was raised. What was raised from there on counts again once it is raised
+// to there.
+func (l *Ledger) Lower(by string) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.lifted, func(_ lifted, id string) bool { return id == by })
+}
+
+// raised returns a limit as it is for this session. l.mu must be held.
+func (l *Ledger) raised(m *limit) int64 {
+	most := m.most
+	for l.lifted[lifted{m.budget, m.key, most}] != "" {
+		most = Sum(most, m.most)
+	}
+	return most
 }
 
 // Admit counts a request that may use the meters of those names, and carries the credential of a binding, "" if none,
@@ -147,7 +162,7 @@ func (l *Ledger) charge(names []string, binding string, beyond []*Over) *Charge 
 	for _, limits := range [][]limit{session, shared} {
 		for i := range limits {
 			m := &limits[i]
-			m.most = Sum(m.most, l.lifted[lifted{m.budget, m.key}])
+			m.most = l.raised(m)
 			m.beyond = slices.ContainsFunc(beyond, func(o *Over) bool { return o.Budget == m.budget && o.Name == m.key.Meter })
 		}
 	}

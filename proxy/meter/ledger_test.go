@@ -75,10 +75,31 @@ func TestALimitIsLiftedForTheSession(t *testing.T) {
 	}
 	c.Settle(map[string]int64{"tokens": 2})
 	refused(t, l, meter.Over{Budget: meter.OfSession, Name: "tokens", Used: 12, Limit: 10}, "tokens")
-	l.Lift(over, "")
-	l.Lift(over, "") // of a request that waited for the same
+	l.Lift(over, "", "first")
+	l.Lift(over, "", "second") // of a request that waited for the same
 	admit(t, l, 8)
 	refused(t, l, meter.Over{Budget: meter.OfSession, Name: "tokens", Used: 20, Limit: 20}, "tokens")
+}
+
+// A decision that is taken back raises nothing, nor do those that were made where it led to.
+func TestALimitIsLoweredWithItsDecision(t *testing.T) {
+	l := meter.New(meter.Options{Limits: meter.Limits{"tokens": 10}})
+	at := func(used, limit int64) *meter.Over {
+		return &meter.Over{Budget: meter.OfSession, Name: "tokens", Used: used, Limit: limit}
+	}
+	admit(t, l, 10)
+	l.Lift(at(10, 10), "", "first")
+	admit(t, l, 10)
+	l.Lift(at(20, 20), "", "second")
+	l.Lower("other")
+	admit(t, l, 5)
+	l.Lower("first")
+	refused(t, l, *at(25, 10), "tokens")
+	l.Lift(at(25, 10), "", "third")
+	admit(t, l, 5) // up to where the second one leads
+	refused(t, l, *at(30, 30), "tokens")
+	l.Lower("second")
+	refused(t, l, *at(30, 20), "tokens")
 }
 
 func TestALimitOfRequestsHoldsForThoseUnderWay(t *testing.T) {
