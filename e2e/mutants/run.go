@@ -94,7 +94,8 @@ func alone(env []string) []string {
 	})
 }
 
-var failure = regexp.MustCompile(`(?m)^\s+\w+_test\.go:\d+: .*|^panic: .*`)
+// failure is the message of a test, of a story, or of a panic.
+var failure = regexp.MustCompile(`(?m)^\s+\w+_test\.go:\d+: .*|^\s+FAIL: \S+\.txtar:\d+: .*|^panic: .*`)
 
 // judge reads the output of go test -v.
 func judge(out string, passed, late bool) (verdict, string) {
