@@ -85,10 +85,8 @@ func (x *Exchange) awaitApproval() *Denial {
 		d.advice = noSurface
 		return d
 	}
-	if x.credentialed() {
-		if _, d := x.grants.Credential(x.match.Operation); d != nil {
-			return d // what it would be denied for afterwards
-		}
+	if d := x.denyUnbound(); d != nil {
+		return d
 	}
 	r, d := x.approvalRequest()
 	if d != nil {
@@ -112,6 +110,15 @@ func (x *Exchange) awaitApproval() *Denial {
 			return d
 		}
 	}
+}
+
+// denyUnbound denies a request for which there is no credential: no person is asked about what is denied afterwards.
+func (x *Exchange) denyUnbound() *Denial {
+	if !x.credentialed() {
+		return nil
+	}
+	_, d := x.grants.Credential(x.match.Operation)
+	return d
 }
 
 // noSurface is what a denial means where no person can be asked.

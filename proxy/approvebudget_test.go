@@ -24,3 +24,20 @@ func TestARequestThatWaitsTakesNothing(t *testing.T) {
 		t.Errorf("after that: %d %s, want the budget to be used up", status, body)
 	}
 }
+
+// A person is not asked about the budget of a request that has no credential, and is denied for that.
+func TestNobodyIsAskedAboutABudgetInVain(t *testing.T) {
+	a := newAsks(t, time.Second, func(http.ResponseWriter, *http.Request) {}, func(c *Config) {
+		c.Ledger = meter.New(meter.Options{Limits: meter.Limits{meter.Requests: 1}})
+		c.AskAtLimit = true
+	})
+	const url = "https://api.good.example/v1/things/7"
+	if res, body := a.do("GET", url, ""); res.StatusCode != http.StatusOK {
+		t.Fatalf("within the budget: %d %s", res.StatusCode, body)
+	}
+	a.grant("")
+	if res, body := a.do("GET", url, ""); res.StatusCode != http.StatusForbidden ||
+		!strings.Contains(body, "binding_required") || len(a.queue.List()) != 0 {
+		t.Errorf("without a credential: %d %s, and %d questions", res.StatusCode, body, len(a.queue.List()))
+	}
+}

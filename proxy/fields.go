@@ -200,6 +200,9 @@ const budgetTool = "budget"
 // raises a limit by its own size, and the next question comes there.
 func (x *Exchange) awaitBudget(ctx context.Context, hold *budget.Hold, until time.Time) *Denial {
 	for x.over != nil {
+		if d := x.denyUnbound(); d != nil {
+			return d
+		}
 		r, d := x.approvalRequest()
 		if d != nil {
 			return d
