@@ -8,6 +8,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/ALRubinger/aileron/internal/hint"
 )
@@ -35,7 +37,8 @@ type FetchedFeature struct {
 // engine (it asks one for a container of the project, and true has none), no variable of this host but those of its
 // network, and no credential: what a project names in a registry is what everyone may read.
 func (c *CLI) Fetch(ctx context.Context, scratch string, r *FeatureRequest) (*FeatureSet, error) {
-	dir, err := os.MkdirTemp(scratch, "fetch-")
+	removeKilled(scratch)
+	dir, err := os.MkdirTemp(scratch, fetchPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("fetch features: %w", err)
 	}
@@ -60,6 +63,27 @@ func (c *CLI) Fetch(ctx context.Context, scratch string, r *FeatureRequest) (*Fe
 		return nil, err
 	}
 	return r.readFetched(ctx, root, dir, out)
+}
+
+// fetchPrefix begins the name of the directory of a fetch, and fetchAge is from when on it is that of one that was killed:
+// a fetch runs the program twice.
+const (
+	fetchPrefix = "fetch-"
+	fetchAge    = 4 * fetchTime
+)
+
+// removeKilled removes what fetches have left that were killed: hundreds of MiB each.
+func removeKilled(scratch string) {
+	entries, err := os.ReadDir(scratch)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && info.IsDir() && strings.HasPrefix(e.Name(), fetchPrefix) && time.Since(info.ModTime()) > fetchAge {
+			_ = os.RemoveAll(filepath.Join(scratch, e.Name()))
+		}
+	}
 }
 
 // The directories of a fetch.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -119,6 +120,31 @@ func TestAHostileFetchIsRefused(t *testing.T) {
 }
 
 // An older version unpacks hard links to files of this host.
+// What a fetch has left that was killed is removed by a later one. One that runs is not disturbed.
+func TestWhatAKilledFetchHasLeftIsRemoved(t *testing.T) {
+	scratch := t.TempDir()
+	var kept []string
+	for name, age := range map[string]time.Duration{"fetch-1": 2 * time.Hour, "fetch-2": 20 * time.Minute,
+		"other": 2 * time.Hour} {
+		dir := filepath.Join(scratch, name)
+		must.Do(t, os.MkdirAll(filepath.Join(dir, "tmp"), 0o700))
+		at := time.Now().Add(-age)
+		must.Do(t, os.Chtimes(dir, at, at))
+		if name != "fetch-1" {
+			kept = append(kept, name)
+		}
+	}
+	_, _ = fetching(t, "exit 9").Fetch(t.Context(), scratch, &devcontainer.FeatureRequest{})
+	var left []string
+	for _, e := range must.Get(os.ReadDir(scratch))(t) {
+		left = append(left, e.Name())
+	}
+	slices.Sort(kept)
+	if !slices.Equal(left, kept) {
+		t.Errorf("left are %q, want %q", left, kept)
+	}
+}
+
 func TestOnlyATestedVersionFetches(t *testing.T) {
 	r := &devcontainer.FeatureRequest{Features: map[string]any{"a/x": nil}}
 	for version, ok := range map[string]bool{"0.89.0": true, "0.100.0": true, "1.0.0": true, "0.88.9": false,
