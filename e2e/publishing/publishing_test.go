@@ -75,8 +75,8 @@ func newPerson(t *testing.T, f *forge.Forge) *person {
 		"[url %q]\ninsteadOf = https://github.com/\n", "file://"+dir+"/forge/"))
 	reach := "'" + strings.Join(f.Flags(), "' '") + "'"
 	p.script("aileron", fmt.Sprintf(`case "$1 $2 $*" in
-"connector keygen "* | "connector pack "*--sign*) set -- "$@" --passphrase-file %[2]s/passphrase ;;
-"connector check "*github://* | "connector install "* | "connector check connector check") set -- "$@" %[3]s ;;
+"connector keygen "* | "connector "*--sign*) set -- "$@" --passphrase-file %[2]s/passphrase ;;
+"connector check "*github://* | "connector install "* | "connector check connector check"* | "connector outdated "*) set -- "$@" %[3]s ;;
 esac
 exec %[1]s "$@"`, program, dir, reach))
 	p.script("gh", `[ "$1 $2" = "release create" ] && git rev-parse --quiet --verify "refs/tags/$3" >&2 || exit 2
@@ -133,12 +133,17 @@ func TestTheGuideIsFollowedWordForWord(t *testing.T) {
 		{"Describe the service", publisher, nil, nil},
 		{"Try it", publisher, []string{"api_key in header Authorization", "ok    tracker items.get",
 			"ok    tracker items.create", "2 operations arrived as declared", "items/7?fields=title"}, nil},
-		{"Sign and release", publisher, []string{"acme.key", "aileron.tar.gz  " + fqn + " 0.1.0 sha256:"},
+		{"Sign and release", publisher, []string{"acme.key", "packed " + fqn + " 0.1.0 sha256:", "tagged the commit as v0.1.0"},
 			func() { release("0.1.0") }},
 		{"What your users do", user, []string{"installed " + fqn + " 0.1.0", "github://acme"}, nil},
-		{"The next version", publisher, []string{"2 operations arrived as declared", fqn + " 0.2.0 sha256:"},
-			func() { release("0.2.0") }},
+		{"The next version", publisher, []string{"minor  tracker items.create has the input color\n",
+			"0.1.0 -> 0.2.0 in manifest.toml, aileron.connector.v1.json, README.md", "2 operations arrived as declared",
+			fqn + " 0.2.0 sha256:"}, func() { release("0.2.0") }},
 		{"Your users update", user, []string{"0.2.0", "installed " + fqn + " 0.2.0"}, nil},
+		{"Change your key", publisher, []string{"vouches for the key", "0.2.0 -> 0.2.1", "tagged the commit as v0.2.1"},
+			func() { release("0.2.1") }},
+		{"Your users follow", user, []string{"the key of github://acme was replaced", "installed " + fqn + " 0.2.1",
+			"  replaced  ", "  trusted  "}, nil},
 	}
 	page := sections(t)
 	if len(page) != len(steps) {
@@ -158,10 +163,10 @@ func TestTheGuideIsFollowedWordForWord(t *testing.T) {
 			s.after()
 		}
 	}
-	tagged := exec.CommandContext(t.Context(), "git", "-C", repo, "ls-tree", "-r", "--name-only", "v0.2.0")
+	tagged := exec.CommandContext(t.Context(), "git", "-C", repo, "ls-tree", "-r", "--name-only", "v0.2.1")
 	committed, err := tagged.Output()
 	if got := strings.Fields(string(committed)); err != nil || strings.Join(got, " ") !=
-		".gitignore README.md acme.pub aileron.connector.v1.json manifest.toml" {
+		".github/workflows/connector.yml .gitignore README.md acme.pub aileron.connector.v1.json manifest.toml trust" {
 		t.Errorf("the tag has %q, %v", got, err)
 	}
 }
