@@ -126,3 +126,36 @@ func TestRetaggedBytesAreFound(t *testing.T) {
 		t.Errorf("verify ends with %d: %s%s", code, out, errs)
 	}
 }
+
+// What actions pin is listed too, and outdated lists only what has a newer version.
+func TestNewerVersionsOfWhatActionsPin(t *testing.T) {
+	t.Parallel()
+	f := Start(t)
+	u, hash := withTracker(t, f)
+	const fqn = "github://acme/triage"
+	f.Publish(t, fqn, "1.0.0", "action.md", triage("triage", "1.0.0", tracker, hash, "x"))
+	u.ok("action", "add", fqn+"@1.0.0", "--yes")
+	u.ok("connector", "install", "npm", "--yes")
+	if out, errs, code := u.run("connector", "outdated"); code != 0 || out != "" || !strings.Contains(errs, "no newer version") {
+		t.Errorf("with nothing newer it ends with %d: %s%s", code, out, errs)
+	}
+	f.Publish(t, tracker, "1.3.0", asset, packed(t, tracker, "1.3.0", "x"))
+	u.ok("connector", "install", tracker+"@1.3.0", "--yes")
+	out, errs, code := u.run("connector", "outdated")
+	if want := tracker + "  1.2.0  1.3.0 is newer; pinned by triage\n"; code != 0 || out != want {
+		t.Errorf("outdated ends with %d: %s%s; want %s", code, out, errs, want)
+	}
+	if out, _, _ := u.run("connector", "check"); !strings.Contains(out, "1.3.0 is newer; pinned by triage\n") ||
+		!strings.Contains(out, "1.3.0  up to date\n") {
+		t.Errorf("check prints %s", out)
+	}
+	var all []struct {
+		Installed, Pinned, Update string
+		Actions                   []string
+	}
+	out, _, _ = u.run("connector", "outdated", "--json")
+	must.Do(t, json.Unmarshal([]byte(out), &all))
+	if len(all) != 1 || all[0].Pinned != "1.2.0" || all[0].Update != "1.3.0" || !slices.Equal(all[0].Actions, []string{"triage"}) {
+		t.Errorf("outdated --json prints %s", out)
+	}
+}

@@ -39,6 +39,26 @@ func PinsOf(files []action.File, fail func(action.File, error)) (all []*Pinned) 
 	return all
 }
 
+// Pins returns what the actions of a home pin, each version once, for what looks for newer ones. An action that cannot be
+// read is left out, with a message.
+func Pins(d *home.Dir) (all []connectors.Used, err error) {
+	dir, err := d.Home()
+	if err != nil {
+		return nil, err
+	}
+	files, err := action.In(dir).List()
+	if err != nil {
+		return nil, err
+	}
+	pins := PinsOf(files, func(f action.File, err error) {
+		d.Warnf("aileron: the action %s is left out: %s", f.Name, failure.AsLine(err.Error()))
+	})
+	for _, p := range pins {
+		all = append(all, connectors.Used{FQN: p.FQN, Version: p.Version, Actions: p.Actions})
+	}
+	return all, nil
+}
+
 // Unbound returns the names of the pinned connectors that are installed and have no credential, sorted.
 func Unbound(d *home.Dir, s *store.Store, pins []*Pinned) ([]string, error) {
 	unbound := []string{}

@@ -1,9 +1,14 @@
 package connectors
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"sync"
+	"text/tabwriter"
 
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -20,55 +25,85 @@ func HintOr(err error, otherwise string) string {
 	return otherwise
 }
 
+// Used is a version of a connector that is in use here.
+type Used struct {
+	FQN     spec.FQN
+	Version string
+	Actions []string // that pin it; none: it is the highest one that is installed
+}
+
 // Highest returns the highest version of each connector, by name. Broken ones count: their names are known.
-func Highest(entries []store.Entry) []store.Entry {
-	var all []store.Entry
+func Highest(entries []store.Entry) []Used {
+	var all []Used
 	for _, e := range entries { // in the order of names and versions
 		if e.FQN == "" {
 			continue
 		}
+		used := Used{FQN: e.FQN, Version: e.Version}
 		if n := len(all); n > 0 && all[n-1].FQN == e.FQN {
-			all[n-1] = e
+			all[n-1] = used
 			continue
 		}
-		all = append(all, e)
+		all = append(all, used)
 	}
 	return all
 }
 
-// Updates asks the sources of connectors, several at a time, and returns the result for each.
-func (f *Fetcher) Updates(ctx context.Context, installed []store.Entry) []UpdateJSON {
-	all := make([]UpdateJSON, len(installed))
+// Updates asks the sources of connectors, each once and several at a time, and returns the result for each that is used.
+func (f *Fetcher) Updates(ctx context.Context, used []Used) []UpdateJSON {
+	found := map[spec.FQN]*published{}
 	slots := make(chan struct{}, asked)
 	var wait sync.WaitGroup
-	for i, e := range installed {
+	for _, u := range used {
+		if found[u.FQN] != nil {
+			continue
+		}
+		p := &published{source: "remote"}
+		found[u.FQN] = p
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
-			all[i] = f.update(ctx, e)
+			if entry, ok := catalog.Find(string(u.FQN)); ok {
+				p.source, p.versions = "catalogue", []string{entry.Connector.Version}
+			} else if u.FQN.IsLocal() {
+				p.source = "none"
+			} else {
+				p.versions, p.err = f.client.Versions(ctx, u.FQN)
+			}
 		})
 	}
 	wait.Wait()
+	all := make([]UpdateJSON, 0, len(used))
+	for _, u := range used {
+		all = append(all, found[u.FQN].update(u))
+	}
 	return all
 }
 
-// update returns the newer versions of one connector.
-func (f *Fetcher) update(ctx context.Context, e store.Entry) UpdateJSON {
-	u := UpdateJSON{FQN: string(e.FQN), Installed: e.Version, Source: "remote", Newer: []string{}, Prereleases: []string{}}
-	var versions []string
-	if entry, ok := catalog.Find(u.FQN); ok {
-		u.Source, versions = "catalogue", []string{entry.Connector.Version}
-	} else if e.FQN.IsLocal() {
-		u.Source = "none"
-	} else if versions, u.Err = f.client.Versions(ctx, e.FQN); u.Err != nil {
-		d := failure.Describe(u.Err)
+// published are the versions of a connector that there are.
+type published struct {
+	source   string
+	versions []string
+	err      error
+}
+
+// update returns the versions that are newer than one that is used.
+func (p *published) update(used Used) UpdateJSON {
+	u := UpdateJSON{FQN: string(used.FQN), Source: p.source, Newer: []string{}, Prereleases: []string{}, Err: p.err}
+	if u.Actions = used.Actions; len(u.Actions) > 0 {
+		u.Pinned = used.Version
+	} else {
+		u.Installed = used.Version
+	}
+	if p.err != nil {
+		d := failure.Describe(p.err)
 		u.Error = &updateErrorJSON{d.Class, d.Reason, d.Message}
 		return u
 	}
-	slices.SortFunc(versions, func(a, b string) int { return spec.CompareVersions(b, a) })
+	versions := slices.SortedFunc(slices.Values(p.versions), func(a, b string) int { return spec.CompareVersions(b, a) })
 	for _, v := range versions {
 		switch {
-		case spec.CompareVersions(v, e.Version) <= 0:
+		case spec.CompareVersions(v, used.Version) <= 0:
 		case !spec.IsPrerelease(v):
 			u.Newer = append(u.Newer, v)
 		case len(u.Newer) == 0:
@@ -81,16 +116,20 @@ func (f *Fetcher) update(ctx context.Context, e store.Entry) UpdateJSON {
 	return u
 }
 
-// UpdateJSON is an installed connector, and the newer versions that there are.
+// UpdateJSON is a version of a connector that is in use, and the newer versions that there are.
 type UpdateJSON struct {
 	FQN       string `json:"fqn"`
-	Installed string `json:"installed"` // the highest installed version
+	Installed string `json:"installed"` // the highest installed version; "": it is Pinned
 	Source    string `json:"source"`    // of its versions: catalogue, remote, or none for one of this machine
 
 	// Update is the highest newer version that is not a pre-release, or "".
 	Update      string   `json:"update"`
 	Newer       []string `json:"newer"`       // versions, highest first, without pre-releases
 	Prereleases []string `json:"prereleases"` // those above Installed and Update; never proposed
+
+	// Pinned is the version that Actions pin, by their names.
+	Pinned  string   `json:"pinned,omitempty"`
+	Actions []string `json:"actions,omitempty"`
 
 	// Error is why the versions are not known, null if they are.
 	Error *updateErrorJSON `json:"error"`
@@ -106,3 +145,52 @@ type updateErrorJSON struct {
 
 // asked is how many sources are asked for versions at once.
 const asked = 4
+
+// Outdated returns those of updates that have a newer version, or of which that is not known.
+func Outdated(updates []UpdateJSON) []UpdateJSON {
+	return slices.DeleteFunc(updates, func(u UpdateJSON) bool { return u.Update == "" && u.Err == nil })
+}
+
+// UpdatesError returns the error for sources that could not be asked; nil if all could be.
+func UpdatesError(updates []UpdateJSON) error {
+	var failed []error
+	for _, u := range updates {
+		if u.Err != nil {
+			failed = append(failed, u.Err)
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("ask for newer versions: %d of %s could not be asked: %w", len(failed),
+		hint.Plural(len(updates), "connector"), failed[0])
+	return hint.New(err, "the other lines are complete; %s", HintOr(failed[0], "try again"))
+}
+
+// PrintUpdates prints a line for each version that is used, and returns what to run for what is newer.
+func PrintUpdates(out io.Writer, updates []UpdateJSON) (next []string, err error) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, u := range updates {
+		state := "up to date"
+		switch {
+		case u.Error != nil:
+			state = "not known: " + u.Error.Message
+		case u.Source == "none":
+			state = "made on this machine"
+		case u.Update != "":
+			state = u.Update + " is newer"
+		}
+		if len(u.Prereleases) > 0 {
+			state += " (pre-release: " + strings.Join(u.Prereleases[:min(len(u.Prereleases), 3)], ", ") + ")"
+		}
+		if len(u.Actions) > 0 {
+			state += "; pinned by " + strings.Join(u.Actions, ", ")
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", u.FQN, cmp.Or(u.Installed, u.Pinned), state)
+		if step := fmt.Sprintf("aileron connector install %s@%s", u.FQN, u.Update); u.Update != "" &&
+			!slices.Contains(next, step) {
+			next = append(next, step)
+		}
+	}
+	return next, w.Flush()
+}

@@ -22,13 +22,13 @@ func newConnectorCheckCommand(a *cli.App) *cobra.Command {
 		Short: "Check a connector's source, or list newer versions of what is installed",
 		Long: "Check a connector and print what it would grant: of a directory, an aileron.tar.gz, the\n" +
 			"catalogue, or FQN@VERSION, which is fetched for that. Without SRC, list the newer\n" +
-			"versions of all installed connectors. Pre-releases are named and not proposed.",
+			"versions of all installed connectors, and of what actions pin. Pre-releases are named and not proposed.",
 		Example: "  aileron connector check ./my-connector\n  aileron connector check github\n" +
 			"  aileron connector check --json",
 		Args: cli.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return opts.checkUpdates(cmd.Context(), a)
+				return opts.checkUpdates(cmd.Context(), a, false)
 			}
 			if ref, isRef := connectors.RemoteRef(args[0]); isRef {
 				return opts.checkRemote(cmd.Context(), a, ref)
