@@ -31,6 +31,7 @@ const (
 	EventBindingRefreshStarted Event = "binding.refresh_started"
 	EventBindingRefreshed      Event = "binding.refreshed"
 	EventBindingRefreshFailed  Event = "binding.refresh_failed"
+	EventBindingUsed           Event = "binding.used"
 	EventVaultCreated          Event = "vault.created"
 	EventVaultUnlocked         Event = "vault.unlocked"
 	EventVaultLocked           Event = "vault.locked"
@@ -77,6 +78,7 @@ var eventTable = []struct {
 	{EventBindingRefreshed, "a session has renewed the token of a login"},
 	{EventBindingRefreshFailed, "it could not, or the login has ended; without a `binding.refresh_started` of the same " +
 		"`request_id`, nothing was asked"},
+	{EventBindingUsed, "a command is about to send the credential to a forge, to fetch a connector that is not public"},
 	{EventVaultCreated, "the vault was created"},
 	{EventVaultUnlocked, "the vault was unlocked"},
 	{EventVaultLocked, "the vault was locked"},

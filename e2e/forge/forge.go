@@ -1,6 +1,6 @@
 // Package forge holds a stand-in for the places where connectors are published:
-// github.com with the host of its releases' assets, gitlab.com with its host of
-// artifacts, and a hub. It serves TLS under their real names on loopback, and the
+// github.com with its API and the host of its releases' assets, gitlab.com with its
+// API and its host of artifacts, and a hub. It serves TLS under their real names on loopback, and the
 // tags of its repositories are served by git itself.
 //
 // [Start] starts it, [Forge.Publish] publishes a version, and [Forge.Flags] are the
@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,7 @@ import (
 // The hosts that a Forge stands in for.
 const (
 	GitHub       = "github.com"
+	GitHubAPI    = "api.github.com"
 	GitHubAssets = "release-assets.githubusercontent.com"
 	GitLab       = "gitlab.com"
 	GitLabAssets = "cdn.artifacts.gitlab-static.net"
@@ -42,8 +44,11 @@ type Forge struct {
 	// reports whether it did.
 	Faults func(w http.ResponseWriter, r *http.Request) bool
 
+	Groups []string // of GitLab, below a group: owner/name is no project then
+
 	repos string // bare repositories, by host/owner/name.git
 	mu    sync.Mutex
+	token map[string]string // of the repositories that are not public, by host/owner/name
 	files map[string][]byte // assets, by the path of their URL with the host before it
 	hub   map[string][]string
 	home  string
@@ -55,10 +60,12 @@ func Start(t testing.TB) *Forge {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("there is no git, which serves the tags of the stand-in's repositories")
 	}
-	f := &Forge{repos: t.TempDir(), home: t.TempDir(), files: map[string][]byte{}, hub: map[string][]string{}}
+	f := &Forge{repos: t.TempDir(), home: t.TempDir(), files: map[string][]byte{}, hub: map[string][]string{},
+		token: map[string]string{}}
 	services := map[string]http.Handler{}
 	for host, handle := range map[string]http.HandlerFunc{
-		GitHub: f.github, GitHubAssets: f.assets, GitLab: f.gitlab, GitLabAssets: f.assets, Hub: f.serveHub,
+		GitHub: f.github, GitHubAPI: f.githubAPI, GitHubAssets: f.assets,
+		GitLab: f.gitlab, GitLabAssets: f.assets, Hub: f.serveHub,
 		API: func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "this is %s %s\n", r.Method, r.URL.Path) },
 	} {
 		services[host] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -75,7 +82,7 @@ func Start(t testing.TB) *Forge {
 // lead nowhere else.
 func (f *Forge) Flags() []string {
 	flags := []string{"--upstream-ca", f.Server.Roots}
-	for _, host := range []string{GitHub, GitHubAssets, GitLab, GitLabAssets, Hub, API} {
+	for _, host := range []string{GitHub, GitHubAPI, GitHubAssets, GitLab, GitLabAssets, Hub, API} {
 		flags = append(flags, "--resolve", host+":443:"+f.Server.Addr)
 	}
 	return flags
@@ -110,12 +117,14 @@ func (f *Forge) Tag(t testing.TB, fqn, version string) {
 // place returns where a version of a connector of a forge is.
 func (f *Forge) place(fqn, version string) (host, repo, tag string) {
 	scheme, path, _ := strings.Cut(fqn, "://")
-	parts := strings.SplitN(path, "/", 3)
-	host, tag = map[string]string{"github": GitHub, "gitlab": GitLab}[scheme], "v"+version
-	if len(parts) == 3 {
-		tag = parts[2] + "/" + tag
+	parts := strings.Split(path, "/")
+	host = map[string]string{"github": GitHub, "gitlab": GitLab}[scheme]
+	n := 2
+	for n < len(parts) && slices.Contains(f.Groups, strings.Join(parts[:n], "/")) {
+		n++
 	}
-	return host, parts[0] + "/" + parts[1], tag
+	tag = strings.Join(append(parts[n:len(parts):len(parts)], "v"+version), "/")
+	return host, strings.Join(parts[:n], "/"), tag
 }
 
 func (f *Forge) repo(host, repo string) string { return filepath.Join(f.repos, host, repo+".git") }
@@ -151,6 +160,10 @@ func (f *Forge) github(w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *Forge) gitlab(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/api/v4/") {
+		f.gitlabAPI(w, r)
+		return
+	}
 	f.forge(w, r, GitLab, "/-/releases/", "/downloads/", "https://"+GitLabAssets+"/")
 }
 
@@ -162,6 +175,10 @@ func (f *Forge) forge(w http.ResponseWriter, r *http.Request, host, releases, do
 		return
 	}
 	repo, rest, ok := strings.Cut(r.URL.EscapedPath(), releases)
+	if _, err := os.Stat(f.repo(host, repo)); err != nil || f.isPrivate(host+repo) {
+		http.NotFound(w, r)
+		return
+	}
 	tag, asset, whole := strings.Cut(rest, downloads)
 	if !ok || !whole {
 		http.NotFound(w, r)
@@ -220,7 +237,7 @@ func (f *Forge) serveHub(w http.ResponseWriter, r *http.Request) {
 
 // serveGit serves a repository with git http-backend.
 func (f *Forge) serveGit(w http.ResponseWriter, r *http.Request, host, repo string) {
-	if _, err := os.Stat(f.repo(host, repo)); err != nil {
+	if _, err := os.Stat(f.repo(host, repo)); err != nil || f.isPrivate(host+repo) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="stand-in"`) // as GitHub does
 		w.WriteHeader(http.StatusUnauthorized)
 		return

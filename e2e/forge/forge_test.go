@@ -58,7 +58,7 @@ func (u *user) start(args ...string) (stdout, stderr string, code int) {
 	u.t.Helper()
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(u.t.Context(), program, args...)
-	cmd.Env = harness.Env(u.home, "")
+	cmd.Env = harness.Env(u.home, "the passphrase of a person")
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -247,10 +247,9 @@ func TestARepositoryThatIsNotPublicIsNoSource(t *testing.T) {
 	}
 	u := newUser(t, f)
 	for fqn, want := range map[string][]string{
-		"github://acme/secret": {"there is no public repository acme/secret", "as no token is sent"},
-		"gitlab://acme/secret": {"there is no public repository acme/secret", "as no token is sent"},
-		"gitlab://acme/tools/secret": {"there is no public repository acme/tools", "one in a subgroup cannot be a source",
-			"none that is not public"},
+		"github://acme/secret":       {"there is no public repository acme/secret", "pass --private"},
+		"gitlab://acme/secret":       {"there is no public repository acme/secret", "pass --private"},
+		"gitlab://acme/tools/secret": {"there is no public repository acme/tools or acme/tools/secret", "pass --private"},
 	} {
 		for _, verb := range []string{"connector install", "action add"} {
 			message := u.fails("invalid_request", "not_found", append(strings.Fields(verb), fqn+"@1.0.0", "--yes")...)

@@ -136,12 +136,13 @@ func TestNewerVersionsOfWhatActionsPin(t *testing.T) {
 	f.Publish(t, fqn, "1.0.0", "action.md", triage("triage", "1.0.0", tracker, hash, "x"))
 	u.ok("action", "add", fqn+"@1.0.0", "--yes")
 	u.ok("connector", "install", "npm", "--yes")
-	if out, errs, code := u.run("connector", "outdated"); code != 0 || out != "" || !strings.Contains(errs, "no newer version") {
+	out, errs, code := u.run("connector", "outdated")
+	if code != 0 || out != "" || !strings.Contains(errs, "no newer version") {
 		t.Errorf("with nothing newer it ends with %d: %s%s", code, out, errs)
 	}
 	f.Publish(t, tracker, "1.3.0", asset, packed(t, tracker, "1.3.0", "x"))
 	u.ok("connector", "install", tracker+"@1.3.0", "--yes")
-	out, errs, code := u.run("connector", "outdated")
+	out, errs, code = u.run("connector", "outdated")
 	if want := tracker + "  1.2.0  1.3.0 is newer; pinned by triage\n"; code != 0 || out != want {
 		t.Errorf("outdated ends with %d: %s%s; want %s", code, out, errs, want)
 	}
@@ -155,7 +156,8 @@ func TestNewerVersionsOfWhatActionsPin(t *testing.T) {
 	}
 	out, _, _ = u.run("connector", "outdated", "--json")
 	must.Do(t, json.Unmarshal([]byte(out), &all))
-	if len(all) != 1 || all[0].Pinned != "1.2.0" || all[0].Update != "1.3.0" || !slices.Equal(all[0].Actions, []string{"triage"}) {
+	if len(all) != 1 || all[0].Pinned != "1.2.0" || all[0].Update != "1.3.0" ||
+		!slices.Equal(all[0].Actions, []string{"triage"}) {
 		t.Errorf("outdated --json prints %s", out)
 	}
 }

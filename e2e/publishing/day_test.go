@@ -180,9 +180,11 @@ func TestAPublishersWholeDay(t *testing.T) {
 	}
 
 	// The second release: what is due is named, and less is refused.
-	publisher.edit("aileron.connector.v1.json", `{"name": "title"`, `{"name": "color", "type": "string"}, {"name": "title"`)
-	if out := publisher.ok("aileron", "connector", "bump"); !strings.Contains(out, "minor  tracker items.create has the input "+
-		"color") || !strings.Contains(out, "for which minor is due") {
+	publisher.edit("aileron.connector.v1.json", `{"name": "title"`,
+		`{"name": "color", "type": "string"}, {"name": "title"`)
+	out := publisher.ok("aileron", "connector", "bump")
+	if !strings.Contains(out, "minor  tracker items.create has the input color") ||
+		!strings.Contains(out, "for which minor is due") {
 		t.Errorf("bump prints %s", out)
 	}
 	publisher.fails("connector_invalid", "connector", "bump", "patch")
@@ -234,7 +236,8 @@ func TestAPublishersWholeDay(t *testing.T) {
 		publisher.ok("aileron", args...)
 		return archive
 	}
-	put("0.3.0", filepath.Join(publisher.dir, "releases", "v0.2.0", "aileron.tar.gz")) // an older release under a newer tag
+	// An older release under a newer tag.
+	put("0.3.0", filepath.Join(publisher.dir, "releases", "v0.2.0", "aileron.tar.gz"))
 	user.fails("name_mismatch", install("0.3.0")...)
 	put("0.9.0", forged("0.9.0", "first"))
 	user.fails("publisher_key_retired", install("0.9.0")...)
@@ -246,13 +249,14 @@ func TestAPublishersWholeDay(t *testing.T) {
 	put("0.9.2", forged("0.9.2", "evil", "first"))
 	user.fails("publisher_key_retired", install("0.9.2")...)
 
-	// A replay of an older release, which the user does not have: refused, unless its hash is named, or it is signed again.
+	// A replay of an older release, which the user does not have: refused, unless its hash is named, or it is signed
+	// again.
 	late.fails("publisher_key_retired", install("0.2.0")...)
 	late.ok("aileron", install("0.2.0", "--hash", secondHash)...)
 	late.ok("aileron", "connector", "remove", fqn+"@0.2.0")
 	publisher.ok("git", "worktree", "add", "--quiet", "../again", "v0.2.0")
-	publisher.ok("aileron", "connector", "pack", "../again", "--sign", "../first.key", "--sign", "../second.key", "--output",
-		filepath.Join(publisher.dir, "again.tar.gz"))
+	publisher.ok("aileron", "connector", "pack", "../again", "--sign", "../first.key", "--sign", "../second.key",
+		"--output", filepath.Join(publisher.dir, "again.tar.gz"))
 	put("0.2.0", filepath.Join(publisher.dir, "again.tar.gz"))
 	late.ok("aileron", install("0.2.0")...)
 

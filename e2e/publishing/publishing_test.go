@@ -76,7 +76,8 @@ func newPerson(t *testing.T, f *forge.Forge) *person {
 	reach := "'" + strings.Join(f.Flags(), "' '") + "'"
 	p.script("aileron", fmt.Sprintf(`case "$1 $2 $*" in
 "connector keygen "* | "connector "*--sign*) set -- "$@" --passphrase-file %[2]s/passphrase ;;
-"connector check "*github://* | "connector install "* | "connector check connector check"* | "connector outdated "*) set -- "$@" %[3]s ;;
+"connector check "*github://* | "connector install "* | "connector outdated "*) set -- "$@" %[3]s ;;
+"connector check connector check"*) set -- "$@" %[3]s ;;
 esac
 exec %[1]s "$@"`, program, dir, reach))
 	p.script("gh", `[ "$1 $2" = "release create" ] && git rev-parse --quiet --verify "refs/tags/$3" >&2 || exit 2
@@ -133,8 +134,8 @@ func TestTheGuideIsFollowedWordForWord(t *testing.T) {
 		{"Describe the service", publisher, nil, nil},
 		{"Try it", publisher, []string{"api_key in header Authorization", "ok    tracker items.get",
 			"ok    tracker items.create", "2 operations arrived as declared", "items/7?fields=title"}, nil},
-		{"Sign and release", publisher, []string{"acme.key", "packed " + fqn + " 0.1.0 sha256:", "tagged the commit as v0.1.0"},
-			func() { release("0.1.0") }},
+		{"Sign and release", publisher, []string{"acme.key", "packed " + fqn + " 0.1.0 sha256:",
+			"tagged the commit as v0.1.0"}, func() { release("0.1.0") }},
 		{"What your users do", user, []string{"installed " + fqn + " 0.1.0", "github://acme"}, nil},
 		{"The next version", publisher, []string{"minor  tracker items.create has the input color\n",
 			"0.1.0 -> 0.2.0 in manifest.toml, aileron.connector.v1.json, README.md", "2 operations arrived as declared",

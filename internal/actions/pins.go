@@ -39,8 +39,8 @@ func PinsOf(files []action.File, fail func(action.File, error)) (all []*Pinned) 
 	return all
 }
 
-// Pins returns what the actions of a home pin, each version once, for what looks for newer ones. An action that cannot be
-// read is left out, with a message.
+// Pins returns what the actions of a home pin, each version once, for what looks for newer ones. An action that cannot
+// be read is left out, with a message.
 func Pins(d *home.Dir) (all []connectors.Used, err error) {
 	dir, err := d.Home()
 	if err != nil {

@@ -48,6 +48,7 @@ func logShapes() map[audit.Event]shape {
 		audit.EventBindingRefreshFailed: {what: "Why a token was not renewed.", reasons: []string{"refresh_failed"},
 			fields:   object{"request_id": renewal["request_id"], "error": text("In words.")},
 			required: []string{"request_id", "error"}},
+		audit.EventBindingUsed: {what: "The use of a credential by a command."},
 		audit.EventConnectorVerifyFailed: {what: "What is wrong with the connector.",
 			reasons: append([]string{"hash_mismatch", "connector_unreadable", "store_unreadable"}, refusedSignatures...),
 			fields: object{"error": text("In words."), "hash": matching(sum, "The hash of its content."),
@@ -60,8 +61,9 @@ func logShapes() map[audit.Event]shape {
 // refusedSignatures are the reasons of a signature that is refused, those of package signature.
 var refusedSignatures = []string{"signature_missing", "signature_unexpected", "signature_not_a_file",
 	"signature_too_large", "signature_truncated", "signature_malformed", "signature_mismatch", "signature_replayed",
-	"signature_comment", "signature_key_unknown", "signature_key_mismatch", "publisher_key_changed",
-	"publisher_key_revoked"}
+	"signature_comment", "signature_key_unknown", "signature_key_mismatch", "signature_too_many", "publisher_key_changed",
+	"publisher_key_revoked", "publisher_key_retired", "publisher_trust_invalid", "publisher_trust_replayed",
+	"publisher_trust_too_long"}
 
 // changeShapes returns the shapes of what commands change: the intent, the failure and the event of the act.
 func changeShapes() map[audit.Event]shape {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/console"
+	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/spec/action"
@@ -28,14 +29,20 @@ type Fetcher struct {
 	stages   []*store.Stage
 }
 
-// NewFetcher returns a fetcher into s, which the caller closes. Nothing is sent yet.
-func NewFetcher(ui *console.Console, s *store.Store, conf config.Sources, up upstream.Options) (*Fetcher, error) {
+// NewFetcher returns a fetcher into s, which the caller closes. Nothing is sent yet. Without private, which may be nil,
+// no credential is.
+func NewFetcher(ui *console.Console, s *store.Store, conf config.Sources, up upstream.Options, private *Private,
+) (*Fetcher, error) {
 	f := &Fetcher{ui: ui, store: s, transfer: ui.Transfer("")}
 	var err error
 	if f.upstream, err = upstream.New(up); err != nil {
 		return nil, err
 	}
-	f.client, err = source.New(source.Options{
+	var credential func(context.Context, source.API) (source.Credential, error)
+	if private != nil {
+		credential = private.credential
+	}
+	f.client, err = source.New(source.Options{Credential: credential,
 		Dial: f.upstream.Dial, Roots: up.Roots, Denied: isDenied, GitHub: conf.GitHub, GitLab: conf.GitLab, Hub: conf.Hub,
 		Idle:     time.Duration(conf.IdleTimeout),
 		Progress: func(done, total int64) { f.transfer.Progress(done, total) },
@@ -75,16 +82,22 @@ func (f *Fetcher) CloseAfter(err error) error {
 
 // fetchFile returns an asset of a version, of at most most bytes. It is valid until close.
 func (f *Fetcher) fetchFile(ctx context.Context, ref source.Ref, asset string, most int64) (*os.File, error) {
+	return f.intoStage(ctx, ref.String(), func(ctx context.Context, file *os.File) error {
+		return f.client.Fetch(ctx, ref, asset, file, most)
+	})
+}
+
+// intoStage returns a file of the store into which fetch fetches what has a name. It is valid until close.
+func (f *Fetcher) intoStage(ctx context.Context, name string, fetch func(context.Context, *os.File) error,
+) (*os.File, error) {
 	stage, err := f.store.Stage()
 	if err != nil {
 		return nil, err
 	}
 	f.stages = append(f.stages, stage)
-	f.transfer = f.ui.Transfer(ref.String())
+	f.transfer = f.ui.Transfer(name)
 	defer f.transfer.End()
-	err = f.ui.Interruptible(ctx, func(ctx context.Context) error {
-		return f.client.Fetch(ctx, ref, asset, stage.Archive, most)
-	})
+	err = f.ui.Interruptible(ctx, func(ctx context.Context) error { return fetch(ctx, stage.Archive) })
 	return stage.Archive, err
 }
 
@@ -97,6 +110,27 @@ func (f *Fetcher) Fetch(ctx context.Context, ref source.Ref, hash string) (store
 	return store.Source{
 		Src: ref.String(), Hash: hash, Archive: archive.Name(), FQN: ref.FQN, Version: ref.Version,
 	}, nil
+}
+
+// FetchURL returns the archive at an https URL, for an installation. It is valid until close.
+func (f *Fetcher) FetchURL(ctx context.Context, text, hash string) (store.Source, error) {
+	u, name, err := source.ParseURL(text)
+	if err != nil {
+		return store.Source{}, failure.Usage(err)
+	}
+	archive, err := f.intoStage(ctx, name, func(ctx context.Context, file *os.File) error {
+		return f.client.FetchURL(ctx, u, name, file, store.MaxArchive)
+	})
+	if err != nil {
+		return store.Source{}, err
+	}
+	return store.Source{Src: name, Hash: hash, Archive: archive.Name()}, nil
+}
+
+// IsURL reports whether a source of an installation is the address of an archive.
+func IsURL(src string) bool {
+	scheme, _, ok := strings.Cut(src, "://")
+	return ok && (strings.EqualFold(scheme, "https") || strings.EqualFold(scheme, "http"))
 }
 
 // IsRemote reports whether a source of an installation is FQN@VERSION, or meant to be.

@@ -84,6 +84,12 @@ func (i *Installer) locate(ctx context.Context, s *store.Store, f *Fetcher, name
 		return src, false, nil
 	case !IsRemote(name):
 		return src, false, nil
+	case IsURL(name) && i.Hash == "":
+		return src, false, hint.New(failure.Usagef("an address does not say what is at it: pass the content hash that the "+
+			"archive must have"), "--hash sha256:…; aileron connector check URL prints it")
+	case IsURL(name):
+		src, err = f.FetchURL(ctx, name, i.Hash)
+		return src, false, err
 	}
 	ref, err := source.ParseRef(name)
 	if err != nil {

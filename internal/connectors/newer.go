@@ -49,7 +49,8 @@ func Highest(entries []store.Entry) []Used {
 	return all
 }
 
-// Updates asks the sources of connectors, each once and several at a time, and returns the result for each that is used.
+// Updates asks the sources of connectors, each once and several at a time, and returns the result for each that is
+// used.
 func (f *Fetcher) Updates(ctx context.Context, used []Used) []UpdateJSON {
 	found := map[spec.FQN]*published{}
 	slots := make(chan struct{}, asked)

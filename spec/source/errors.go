@@ -91,14 +91,14 @@ func (e *Error) withHint() error {
 			}
 			return hint.New(e, "the versions that exist: %s", text)
 		}
-		return hint.New(e, "check the name and the version; a repository that is not public cannot be a source")
+		return hint.New(e, "check the name and the version; for a repository that is not public pass --private")
 	case Unavailable:
 		if e.RetryAfter > 0 {
 			return hint.New(e, "try again in %v, or install it from a file", e.RetryAfter)
 		}
 		return hint.New(e, "try again later, or install it from a file")
 	case Refused:
-		return hint.New(e, "a repository that is not public cannot be a source; install it from a file")
+		return hint.New(e, "for a repository that is not public pass --private, or install it from a file")
 	case TooSlow:
 		return hint.New(e, "try again, or raise idle_timeout below [sources] in config.toml")
 	case Torn:

@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -24,26 +25,58 @@ type File interface {
 // version does not exist, the error lists those that do. It is an [*Error] unless ctx
 // was canceled or file cannot be written.
 func (c *Client) Fetch(ctx context.Context, ref Ref, asset string, file File, most int64) error {
-	at, err := c.place(ref.FQN)
+	all, err := c.places(ref.FQN)
 	if err != nil {
 		return err
 	}
-	err = c.do(ctx, request{
-		what: ref.String(), method: http.MethodGet, url: at.asset(ref.Version, asset), header: header("*/*"), most: most,
-		read: func(res *http.Response, body io.Reader) error { return c.store(ref, file, res, body) },
-	})
-	var failed *Error
-	switch {
-	case !errors.As(err, &failed):
-	case failed.Kind == NotFound:
-		return c.explain(ctx, at, ref, asset, failed)
-	case failed.Kind == NotAnArchive && at.scheme != "hub":
+	save := func(res *http.Response, body io.Reader) error { return c.store(ref.String(), file, res, body) }
+	for _, at := range all {
+		err = c.do(ctx, request{what: ref.String(), method: http.MethodGet, url: at.asset(ref.Version, asset),
+			header: header("*/*"), most: most, read: save})
+		var failed *Error
+		if !errors.As(err, &failed) || failed.Kind != NotFound && (failed.Kind != NotAnArchive || at.scheme == "hub") {
+			return err
+		}
 		// GitLab redirects to a page to sign in, for what is not public and for what is not there.
-		if _, listErr := c.Versions(ctx, ref.FQN); isMissing(listErr) {
-			return failed.noRepository(at, asset)
+		versions, listErr := c.list(ctx, at, ref.FQN)
+		switch {
+		case !isMissing(listErr) && failed.Kind == NotFound:
+			return failed.explained(at, ref, asset, versions, listErr)
+		case !isMissing(listErr):
+			return err
+		case at.scheme == "hub":
+			failed.Detail = "there is no such connector"
+			return failed.withHint()
 		}
 	}
-	return err
+	if c.opts.Credential == nil {
+		return (&Error{What: ref.String(), Host: all[0].base.Host}).noRepository(all, asset)
+	}
+	return c.fetchPrivate(ctx, all, ref, asset, most, save)
+}
+
+// FetchURL writes what is at an https URL to the beginning of file: at most most bytes. Its name in errors is what.
+func (c *Client) FetchURL(ctx context.Context, u *url.URL, what string, file File, most int64) error {
+	return c.do(ctx, request{what: what, method: http.MethodGet, url: u, header: header("*/*"), most: most,
+		read: func(res *http.Response, body io.Reader) error { return c.store(what, file, res, body) }})
+}
+
+// ParseURL reads the https URL of an archive, and returns it with its name in messages, which has no query: that may be
+// a signature.
+func ParseURL(text string) (u *url.URL, name string, err error) {
+	u, err = url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, "", errors.New("read the URL of the archive: it is not a URL")
+	case u.Scheme != "https" || u.Hostname() == "" || u.Opaque != "":
+		return nil, "", errors.New("read the URL of the archive: it is not https://HOST/PATH")
+	case u.User != nil:
+		return nil, "", errors.New("read the URL of the archive: it has a user name, which is not sent")
+	}
+	u.Fragment, u.RawFragment = "", ""
+	shown := *u
+	shown.RawQuery, shown.ForceQuery = "", false
+	return u, shown.String(), nil
 }
 
 // isMissing reports whether a list of versions could not be fetched because there is no such repository, or none that
@@ -54,14 +87,17 @@ func isMissing(err error) bool {
 }
 
 // noRepository returns e as the error for a repository of a forge that is not there, or not public.
-func (e *Error) noRepository(at place, asset string) error {
-	e.Kind, e.Detail = NotFound, fmt.Sprintf("there is no public repository %s", at.repo)
-	if at.scheme == "gitlab" && at.sub != "" {
-		return hint.New(e, "the first two parts of a gitlab:// name are the project: one in a subgroup cannot be a source, "+
-			"and none that is not public; get its %s with your own rights, and name that file", asset)
+func (e *Error) noRepository(all []place, asset string) error {
+	var names []string
+	for _, at := range all {
+		names = append(names, at.repo)
 	}
-	return hint.New(e, "check the name; a repository that is not public cannot be a source, as no token is sent: get its "+
-		"%s with your own rights, and name that file", asset)
+	e.Kind, e.Detail = NotFound, "there is no public repository "+strings.Join(names, " or ")
+	if asset == "" {
+		return hint.New(e, "check the name; for one that is not public pass --private, which uses your binding of the forge")
+	}
+	return hint.New(e, "check the name; for one that is not public pass --private, which uses your binding of the forge, "+
+		"or get its %s with your own rights, and name that file", asset)
 }
 
 func header(accept string) http.Header {
@@ -69,24 +105,24 @@ func header(accept string) http.Header {
 }
 
 // store writes a response to a file.
-func (c *Client) store(ref Ref, file File, res *http.Response, body io.Reader) error {
+func (c *Client) store(what string, file File, res *http.Response, body io.Reader) error {
 	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind == "text/html" {
-		e := &Error{What: ref.String(), Host: res.Request.URL.Host, Kind: NotAnArchive, Status: res.StatusCode,
+		e := &Error{What: what, Host: res.Request.URL.Host, Kind: NotAnArchive, Status: res.StatusCode,
 			Detail: "the response is a web page, not an archive; private repositories respond with one"}
 		return e.withHint()
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("write the archive of %s: %w", ref, err)
+		return fmt.Errorf("write the archive of %s: %w", what, err)
 	}
 	if err := file.Truncate(0); err != nil {
-		return fmt.Errorf("write the archive of %s: %w", ref, err)
+		return fmt.Errorf("write the archive of %s: %w", what, err)
 	}
 	out := io.Writer(file)
 	if c.opts.Progress != nil {
 		out = &progressWriter{w: file, total: res.ContentLength, report: c.opts.Progress}
 	}
 	if _, err := io.CopyBuffer(onlyWriter{out}, body, make([]byte, 32<<10)); err != nil {
-		return fmt.Errorf("write the archive of %s: %w", ref, err)
+		return fmt.Errorf("write the archive of %s: %w", what, err)
 	}
 	return nil
 }
@@ -109,14 +145,9 @@ func (p *progressWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// explain returns the error for a version that is not there, with what is.
-func (c *Client) explain(ctx context.Context, at place, ref Ref, asset string, missing *Error) error {
-	versions, err := c.Versions(ctx, ref.FQN)
+// explained returns the error for a version that is not there, with what is, which is not known if err is not nil.
+func (missing *Error) explained(at place, ref Ref, asset string, versions []string, err error) error {
 	switch {
-	case isMissing(err) && at.scheme == "hub":
-		missing.Detail = "there is no such connector"
-	case isMissing(err):
-		return missing.noRepository(at, asset)
 	case err != nil:
 		return missing.withHint()
 	case slices.Contains(versions, ref.Version) && at.scheme != "hub":

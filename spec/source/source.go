@@ -16,11 +16,17 @@
 //
 // A version is a tag: v1.2.0, or path/v1.2.0 for a connector at a path of its
 // repository. The archive is the asset aileron.tar.gz of the release of that tag.
-// No token is sent, so repositories must be public. What arrives is not trusted:
-// the caller checks the archive, its names and its hash.
+// A name of GitLab may be a project in groups below its group: which part of it is the
+// project is found out, as a group has no two things of one path. What arrives is not
+// trusted: the caller checks the archive, its names and its hash.
 //
-// source.go knows the places, fetch.go downloads, versions.go lists, and transport.go
-// sends each request, repeats it, and says why it failed.
+// No token is sent, unless [Options] has a Credential: then what is not public is asked
+// for again, of the forge's API. The credential goes to that host alone, and to none that
+// it redirects to.
+//
+// source.go knows the places, fetch.go downloads, versions.go lists, private.go asks for
+// what is not public, and transport.go sends each request, repeats it, and says why it
+// failed.
 package source
 
 import (
@@ -57,6 +63,10 @@ type Options struct {
 	// Idle is how long a source may take to connect, to begin its response, and
 	// for each further 16 KiB of it. 0 is a minute.
 	Idle time.Duration
+
+	// Credential returns the credential with which the API of a forge is asked for what is
+	// not public. nil: no forge is.
+	Credential func(ctx context.Context, api API) (Credential, error)
 
 	Progress func(done, total int64) // total is -1 if it is not known; nil: not reported
 	Notice   func(text string)       // a request is about to be repeated; nil: not reported
@@ -164,7 +174,30 @@ type place struct {
 	sub    string // the path in the repository, with a slash at its end, or ""
 }
 
-// place returns where a connector is published.
+// maxGroups bounds how many beginnings of a name may be its project.
+const maxGroups = 8
+
+// places returns where a connector may be published, at least one place, in the order in which they are asked: a name
+// of GitLab with more than two parts can be a project in a group below the owner's.
+func (c *Client) places(fqn spec.FQN) ([]place, error) {
+	first, err := c.place(fqn)
+	if err != nil || first.scheme != "gitlab" || first.sub == "" {
+		return []place{first}, err
+	}
+	all := []place{first}
+	rest := strings.Split(strings.TrimSuffix(first.sub, "/"), "/")
+	for i := range min(len(rest), maxGroups) {
+		next := first
+		next.repo += "/" + strings.Join(rest[:i+1], "/")
+		if next.sub = strings.Join(rest[i+1:], "/"); next.sub != "" {
+			next.sub += "/"
+		}
+		all = append(all, next)
+	}
+	return all, nil
+}
+
+// place returns where a connector is published, if the first two parts of its name are the repository.
 func (c *Client) place(fqn spec.FQN) (place, error) {
 	scheme, path, _ := strings.Cut(string(fqn), "://")
 	base, ok := c.bases[scheme]

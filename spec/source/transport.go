@@ -42,7 +42,25 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 		return &redirectError{"it redirects to a URL with a user name"}
 	}
 	req.Header.Del("Referer")
+	keepFromOthers(req, via)
 	return nil
+}
+
+// secretField is the key of the name of the request field that has a credential, in the context of a request.
+type secretField struct{}
+
+// keepFromOthers removes the credential from a request to which a redirect has led, unless all of the way is at the
+// host that it is for.
+func keepFromOthers(req *http.Request, via []*http.Request) {
+	field, ok := req.Context().Value(secretField{}).(string)
+	if !ok {
+		return
+	}
+	for _, r := range append(via[1:len(via):len(via)], req) {
+		if r.URL.Host != via[0].URL.Host {
+			req.Header.Del(field)
+		}
+	}
 }
 
 // request is what is sent, and what reads the response.
@@ -53,6 +71,7 @@ type request struct {
 	header http.Header
 	body   func() io.Reader // nil: none
 	most   int64            // bytes of the response
+	secret string           // the field of header that has a credential; "": none
 
 	// read reads the body of a response with status 200. It is called again if the
 	// request is repeated.
@@ -97,6 +116,9 @@ func (c *Client) attempt(ctx context.Context, r request) error {
 	defer cancel(nil)
 	idle := time.AfterFunc(c.opts.Idle, func() { cancel(errIdle) })
 	defer idle.Stop()
+	if r.secret != "" {
+		ctx = context.WithValue(ctx, secretField{}, r.secret)
+	}
 	var body io.Reader
 	if r.body != nil {
 		body = r.body()

@@ -19,10 +19,24 @@ import (
 // they are its tags, which need neither a token nor the forge's API and its rate
 // limits: they are listed as git lists them.
 func (c *Client) Versions(ctx context.Context, fqn spec.FQN) ([]string, error) {
-	at, err := c.place(fqn)
+	all, err := c.places(fqn)
 	if err != nil {
 		return nil, err
 	}
+	for _, at := range all {
+		found, err := c.list(ctx, at, fqn)
+		if !isMissing(err) || at.scheme == "hub" {
+			return found, err
+		}
+	}
+	if c.opts.Credential == nil {
+		return nil, (&Error{What: "the versions of " + string(fqn), Host: all[0].base.Host}).noRepository(all, "")
+	}
+	return c.listPrivate(ctx, all, fqn)
+}
+
+// list returns the versions of a connector at a place, highest first.
+func (c *Client) list(ctx context.Context, at place, fqn spec.FQN) ([]string, error) {
 	what := "the versions of " + string(fqn)
 	var found []string
 	r := request{what: what, most: maxList}
@@ -47,9 +61,14 @@ func (c *Client) Versions(ctx context.Context, fqn spec.FQN) ([]string, error) {
 		}
 		return nil, &Error{What: what, Host: r.url.Host, Kind: NotAnArchive, Detail: "the list is not valid", Err: err}
 	}
+	return sortedVersions(found), nil
+}
+
+// sortedVersions returns what of a list is a version, highest first.
+func sortedVersions(found []string) []string {
 	found = slices.DeleteFunc(found, func(v string) bool { return !spec.IsVersion(v) })
 	slices.SortFunc(found, func(a, b string) int { return spec.CompareVersions(b, a) })
-	return slices.Compact(found), nil
+	return slices.Compact(found)
 }
 
 // maxList bounds the bytes of a list of versions.

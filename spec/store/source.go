@@ -23,7 +23,7 @@ type Source struct {
 	Files fs.FS  // not nil: the connector's files, and Src is their name in errors
 
 	// Archive, if not "", is the aileron.tar.gz that was fetched as Src. It must hold
-	// the connector FQN in that Version.
+	// the connector FQN in that Version, if those are not "".
 	Archive string
 	FQN     spec.FQN
 	Version string
@@ -61,7 +61,7 @@ func (s Source) load() (*spec.Connector, contents, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if s.Archive != "" && (connector.FQN != s.FQN || connector.Version != s.Version) {
+	if s.FQN != "" && (connector.FQN != s.FQN || connector.Version != s.Version) {
 		return nil, nil, &NameError{Source: s, FQN: connector.FQN, Version: connector.Version}
 	}
 	carried := c.carried()

@@ -31,7 +31,10 @@ func newConnectorCheckCommand(a *cli.App) *cobra.Command {
 				return opts.checkUpdates(cmd.Context(), a, false)
 			}
 			if ref, isRef := connectors.RemoteRef(args[0]); isRef {
-				return opts.checkRemote(cmd.Context(), a, ref)
+				return opts.checkRemote(cmd.Context(), a, ref, "")
+			}
+			if connectors.IsURL(args[0]) {
+				return opts.checkRemote(cmd.Context(), a, source.Ref{}, args[0])
 			}
 			c, err := connectors.ReadCandidate(args[0], listFaults(a))
 			if err != nil {
@@ -70,8 +73,8 @@ func printChecked(a *cli.App, src string, candidate *store.Candidate) error {
 	return nil
 }
 
-// checkRemote fetches a connector and prints what it would grant.
-func (o *FetchOptions) checkRemote(ctx context.Context, a *cli.App, ref source.Ref) (err error) {
+// checkRemote fetches a connector, by its name or from a URL, and prints what it would grant.
+func (o *FetchOptions) checkRemote(ctx context.Context, a *cli.App, ref source.Ref, url string) (err error) {
 	s, err := a.OpenStore()
 	if err != nil {
 		return err
@@ -81,7 +84,11 @@ func (o *FetchOptions) checkRemote(ctx context.Context, a *cli.App, ref source.R
 		return err
 	}
 	defer func() { err = f.CloseAfter(err) }()
-	src, err := f.Fetch(ctx, ref, "")
+	fetch := func() (store.Source, error) { return f.Fetch(ctx, ref, "") }
+	if url != "" {
+		fetch = func() (store.Source, error) { return f.FetchURL(ctx, url, "") }
+	}
+	src, err := fetch()
 	if err != nil {
 		return err
 	}
@@ -89,5 +96,5 @@ func (o *FetchOptions) checkRemote(ctx context.Context, a *cli.App, ref source.R
 	if err != nil {
 		return err
 	}
-	return printChecked(a, ref.String(), c)
+	return printChecked(a, src.Src, c)
 }

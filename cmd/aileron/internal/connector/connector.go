@@ -18,6 +18,7 @@ func New(a *cli.App) *cobra.Command {
 		newConnectorVerifyCommand(a), newConnectorRemoveCommand(a), newConnectorCheckCommand(a), newConnectorPackCommand(a),
 		newConnectorNewCommand(a), newConnectorTestCommand(a),
 		newConnectorSchemaCommand(a), newConnectorKeygenCommand(a), newConnectorKeysCommand(a),
-		newConnectorBumpCommand(a), newConnectorReleaseCommand(a), newConnectorVouchCommand(a), newConnectorOutdatedCommand(a))
+		newConnectorBumpCommand(a), newConnectorReleaseCommand(a), newConnectorVouchCommand(a),
+		newConnectorOutdatedCommand(a))
 	return cmd
 }

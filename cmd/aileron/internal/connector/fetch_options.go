@@ -9,9 +9,17 @@ import (
 )
 
 // FetchOptions are the flags of every verb that fetches from the sources of connectors.
-type FetchOptions struct{ cli.UpstreamOptions }
+type FetchOptions struct {
+	cli.UpstreamOptions
+	private string // the identity of the bindings of forges; "": none is used
+}
 
-func (o *FetchOptions) Register(cmd *cobra.Command) { o.UpstreamOptions.Register(cmd) }
+func (o *FetchOptions) Register(cmd *cobra.Command) {
+	o.UpstreamOptions.Register(cmd)
+	cmd.Flags().StringVar(&o.private, "private", "",
+		"ask forges for what is not public with your bindings of the connectors github and gitlab of this `IDENTITY`")
+	cmd.Flags().Lookup("private").NoOptDefVal = "default"
+}
 
 // NewFetcher returns a fetcher, which the caller closes. Nothing is sent yet.
 func (o *FetchOptions) NewFetcher(a *cli.App, s *store.Store) (*connectors.Fetcher, error) {
@@ -23,5 +31,9 @@ func (o *FetchOptions) NewFetcher(a *cli.App, s *store.Store) (*connectors.Fetch
 	if err != nil {
 		return nil, err
 	}
-	return connectors.NewFetcher(a.Console, s, conf.Sources, up)
+	var private *connectors.Private
+	if o.private != "" {
+		private = &connectors.Private{Dir: a.Dir, Identity: o.private, Open: a.Unlock}
+	}
+	return connectors.NewFetcher(a.Console, s, conf.Sources, up, private)
 }
