@@ -103,7 +103,7 @@ func TestRequestsOfASessionAreDecidedByKeyboard(t *testing.T) {
 	}
 	listed := command("approval", "list")
 	listed.Stderr = nil
-	if out := string(must.Get(listed.Output())(t)); !strings.Contains(out, issues+"/issues/7/close  > title: The build of 7 is") ||
+	if out := string(must.Get(listed.Output())(t)); !strings.Contains(out, "/issues/7/close  > title: The build of 7") ||
 		strings.Contains(out, pageSecret[:8]) {
 		t.Errorf("it is listed as %s", out)
 	}

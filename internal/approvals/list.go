@@ -59,8 +59,8 @@ func plain(text string) string {
 // Heads are the names of the columns of a list.
 var Heads = []string{"id", "state", "for", "session", "operation", "request"}
 
-// Cells returns the cells of a question. What an agent chose is in the last one, escaped and cut, and behind it, after a
-// mark that a request cannot have, what the service says of it.
+// Cells returns the cells of a question. What an agent chose is in the last one, escaped and cut, and behind it, after
+// a mark that a request cannot have, what the service says of it.
 func Cells(q approval.Question, now time.Time) []string {
 	state := string(q.State)
 	switch {

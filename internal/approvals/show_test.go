@@ -56,7 +56,8 @@ func TestWhatAnAgentWroteIsMarked(t *testing.T) {
 		}
 	}
 	for _, cell := range Cells(q, time.Now()) {
-		if strings.IndexFunc(cell, termsafe.Unsafe) >= 0 || strings.Contains(cell, "\n") || len([]rune(cell)) > maxRequest+maxSaid+6 {
+		if strings.IndexFunc(cell, termsafe.Unsafe) >= 0 || strings.Contains(cell, "\n") ||
+			len([]rune(cell)) > maxRequest+maxSaid+6 {
 			t.Errorf("a cell of the list is %q", cell)
 		}
 	}

@@ -19,10 +19,10 @@ const (
 	maxKeptSize = 64 << 20
 )
 
-// PruneNotes removes the notes of sessions that were last written before a time, then the oldest until there are no
-// more than the bound, and then the largest ones until they are no more bytes than theirs. A session can fill its file:
-// so it cannot displace the notes of others, which stay if they are a [maxKept]th of the bytes at most. It leaves those
-// of which running is true, and what else is in the directory. removed is how many it has removed.
+// PruneNotes removes the notes of sessions that were last written before a time, then the oldest ones until there are
+// no more than the bound, and then the largest ones until they are no more bytes than theirs. A session can fill its
+// file: so it cannot displace the notes of others, which stay if they are a [maxKept]th of the bytes at most. It leaves
+// those of which running is true, and what else is in the directory. removed is how many it has removed.
 func PruneNotes(home string, before time.Time, running func(session string) bool) (removed int, err error) {
 	root, err := os.OpenRoot(filepath.Dir(NotesPath(home, "")))
 	if errors.Is(err, fs.ErrNotExist) {
