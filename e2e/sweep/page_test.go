@@ -22,7 +22,7 @@ import (
 var queries = map[string][]string{
 	"/api/state": {"/api/state"}, "/api/started": {"/api/started"}, "/api/live": {"/api/live"},
 	"/api/rows": {"/api/rows?", "/api/rows?rows=1"}, "/api/waiting": {"/api/waiting?"},
-	"/api/chunks": {"/api/chunks?"}, "/api/counts": {"/api/counts?"},
+	"/api/chunks": {"/api/chunks?"}, "/api/counts": {"/api/counts?"}, "/api/used": {"/api/used?"},
 	"/api/ticket":    {"/api/ticket?format=jsonl", "/api/ticket?format=csv", "/api/ticket?format=har"},
 	"/api/event":     nil, // of each row
 	"/api/find":      {"/api/find?id=0", "/api/find?id=" + trace},
