@@ -244,6 +244,7 @@ func TestFeaturesAreALayerOfADevcontainersImage(t *testing.T) {
 // An agent by name runs on an image with features, as one more layer: the variables and the commands of the features
 // apply, and the layer is another one when a feature is.
 func TestAnAgentIsPutOnAnImageWithFeatures(t *testing.T) {
+	harness.Turn(t)
 	bin := referenceCLI(t)
 	const engine, agent = "podman", "opencode"
 	u := composingFor(t, engine, recipes.Base(), stub.Script{}, interactives[agent].connector)
@@ -286,7 +287,7 @@ func TestAnAgentIsPutOnAnImageWithFeatures(t *testing.T) {
 	first := build()
 	runs := func(want string) {
 		t.Helper()
-		r := launch(alone, "--sandbox-build=never") // without the program of the features
+		r := launch(alone, "--sandbox-build=never", "--trust-project") // without the program of the features
 		if r.code != 0 || !strings.ContainsAny(r.out, "0123456789") {
 			t.Fatalf("exit %d, %q\n%s", r.code, r.out, r.err)
 		}
@@ -296,7 +297,7 @@ func TestAnAgentIsPutOnAnImageWithFeatures(t *testing.T) {
 		}
 		must.Do(t, os.Remove(filepath.Join(u.project, "order")))
 	}
-	runs("one agent")
+	runs("one root")
 	install("two")
 	if r := launch(alone, "--sandbox-build=never"); r.code != 1 {
 		t.Errorf("with another feature: exit %d, %q\n%s", r.code, r.out, r.err)
@@ -304,7 +305,7 @@ func TestAnAgentIsPutOnAnImageWithFeatures(t *testing.T) {
 	if second := build(); second == first {
 		t.Errorf("the layer on another feature is %s again", first)
 	}
-	runs("two agent")
+	runs("two root")
 	if left := u.leftovers(); left != "" {
 		t.Errorf("left: %s", left)
 	}
