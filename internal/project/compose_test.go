@@ -197,6 +197,20 @@ func TestADevcontainerDoesNotWidenASession(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || hint.Of(err) == "" {
 			t.Errorf("%s: %v, want %q and a hint", name, err, c.want)
 		}
+		if name == "the host" { // which a flag agrees to
+			c.want = "warning: initializeCommand: it runs on this host, and a start refuses it without --host-commands"
+		}
+		// What is only planned says the same.
+		text := ""
+		plan, err := a.PlanOf(t.Context(), &Use{}, &Sandbox{Dir: dir}, sandbox.BaseImage())
+		if err != nil {
+			text = err.Error()
+		} else if text = plan.Text(); name != "the host" && len(plan.Refusals) != 1 {
+			t.Errorf("the plan of %s: %+v, want one refusal", name, plan.Refusals)
+		}
+		if !strings.Contains(text, c.want) {
+			t.Errorf("the plan of %s is\n%s\nwant %q", name, text, c.want)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox"
@@ -80,12 +81,53 @@ func (a *Asker) PlanOf(ctx context.Context, u *Use, s *Sandbox, own sandbox.Imag
 		if _, err := devcontainer.FindCLI(dir); err != nil && plan.Unfetched {
 			plan.Refusals = append(plan.Refusals, devcontainer.Note{Property: "features", Text: err.Error(), Hint: hint.Of(err)})
 		}
+		plan.Refusals = append(plan.Refusals, refusedByStart(plan, dir, home)...)
+		if plan.OnHost != nil {
+			plan.Warnings = append(plan.Warnings, devcontainer.Note{Property: plan.OnHost.Phase,
+				Text: "it runs on this host, and a start refuses it without --host-commands"})
+		}
 		shown.Digest, shown.Warnings, shown.Refusals = plan.Digest, unnamed(plan, plan.Warnings), unnamed(plan, plan.Refusals)
 		shown.Image = withoutLocal(plan, image.Ref)
 		return shown, nil
 	}
 	shown.Image = image.Ref
 	return shown, nil
+}
+
+// refusedByStart returns what a start refuses besides what the file alone shows: places and variables of the session.
+func refusedByStart(p *devcontainer.Plan, dir, home string) (notes []devcontainer.Note) {
+	try := func(property string, one devcontainer.Plan) bool {
+		one.File, one.Workspace = p.File, p.Workspace
+		u := &Use{File: &config.Project{}}
+		err := u.useFeaturesOf(&one)
+		if err == nil {
+			err = u.useSharedOf(&Sandbox{Shared: &Shared{}}, &one, dir, home)
+		}
+		if err != nil {
+			notes = append(notes, devcontainer.Note{Property: property, Text: err.Error(),
+				Hint: cmp.Or(hint.Of(err), "correct the file, or start without it: --devcontainer=off")})
+		}
+		return err == nil
+	}
+	if !try("workspaceFolder", devcontainer.Plan{}) {
+		return notes // each of the others would be refused for it
+	}
+	for _, port := range p.Ports {
+		try("forwardPorts", devcontainer.Plan{Ports: []int{port}})
+	}
+	for _, m := range p.Mounts {
+		try("mounts", devcontainer.Plan{Mounts: []devcontainer.Mount{m}})
+	}
+	for _, v := range p.Env {
+		try("the variable "+v.Name, devcontainer.Plan{Env: []devcontainer.Variable{v}})
+	}
+	for _, name := range p.Unset {
+		try("the variable "+name, devcontainer.Plan{Unset: []string{name}})
+	}
+	for _, f := range p.Features {
+		try("the feature "+f.Ref, devcontainer.Plan{Features: []devcontainer.Feature{f}})
+	}
+	return notes
 }
 
 // withoutLocal returns text with the names of variables of this host in place of their values, also where a message
