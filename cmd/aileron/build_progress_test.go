@@ -21,7 +21,7 @@ import (
 func TestABuildIsShownAsItIsWhereThereIsNoTerminal(t *testing.T) {
 	var errs bytes.Buffer
 	p := (cli.New(&console.Console{Stderr: &errs},
-		&home.Dir{})).NewBuildProgress()
+		&home.Dir{})).NewBuildProgress("")
 	fmt.Fprintf(p, "aileron: building x\nSTEP 1\n")
 	p.BuildEnded(errors.New("failed"))
 	if got, want := errs.String(), "aileron: building x\nSTEP 1\n"; got != want {
@@ -32,6 +32,12 @@ func TestABuildIsShownAsItIsWhereThereIsNoTerminal(t *testing.T) {
 // screen returns what f writes to a terminal of 40 columns.
 func screen(t *testing.T, f func(p *console.BuildProgress)) string {
 	t.Helper()
+	return screenWithLog(t, "", f)
+}
+
+// screenWithLog is screen, with the file that a failed build is kept in.
+func screenWithLog(t *testing.T, log string, f func(p *console.BuildProgress)) string {
+	t.Helper()
 	controller, terminal, err := pty.Open()
 	if err != nil {
 		t.Skip("there are no terminals here: ", err)
@@ -40,7 +46,7 @@ func screen(t *testing.T, f func(p *console.BuildProgress)) string {
 	must.Do(t, pty.Setsize(controller, &pty.Winsize{Rows: 10, Cols: 40}))
 	a := cli.New(&console.Console{Stderr: terminal}, &home.Dir{Environ: func(string) string { return "xterm" }})
 	a.Child.Stderr = terminal
-	p := a.NewBuildProgress()
+	p := a.NewBuildProgress(log)
 	start := time.Unix(0, 0)
 	p.Now = func() time.Time { start = start.Add(time.Second); return start }
 	f(p)
@@ -112,5 +118,36 @@ func TestABuildIsOneLineOnATerminalAndItsEndStaysIfItFails(t *testing.T) {
 	if !strings.Contains(bad, "E: Unable to locate package nosuch\r\n") || strings.Contains(bad, "Unpacking 20 ") ||
 		!strings.Contains(bad, "Unpacking 40 ") || strings.Contains(bad, "\x1b[2J") {
 		t.Errorf("a failed build shows %q; want its last %d lines", bad, console.MaxBuildLines)
+	}
+}
+
+// On a terminal the rest of the output of a build that failed is in a file, without escape sequences.
+func TestTheOutputOfAFailedBuildIsKept(t *testing.T) {
+	log := console.BuildLog(t.TempDir())
+	build := func(text string, err error) string {
+		return screenWithLog(t, log, func(p *console.BuildProgress) {
+			_, _ = io.WriteString(p, text)
+			p.BuildEnded(err)
+		})
+	}
+	build("STEP 1\n", nil)
+	if _, err := os.Stat(log); !os.IsNotExist(err) {
+		t.Errorf("the output of a build that ended well is kept: %v", err)
+	}
+	first := "STEP 1\n" + strings.Repeat("line\n", 100) + "\x1b[2Jlast"
+	shown := strings.ReplaceAll(build(first, errors.New("exit 1")), "\r\n", "")
+	if got := string(must.Get(os.ReadFile(log))(t)); got != strings.ReplaceAll(first, "\x1b", `\u001b`) {
+		t.Errorf("the file has %q", got)
+	}
+	if info := must.Get(os.Stat(log))(t); info.Mode().Perm() != 0o600 {
+		t.Errorf("its mode is %v", info.Mode())
+	}
+	if !strings.Contains(strings.Join(strings.Fields(shown), ""), "thewholeoutputofthebuildisin") {
+		t.Errorf("the terminal shows %q", shown)
+	}
+	// The end of it, if there is more.
+	build(strings.Repeat(strings.Repeat("x", 1023)+"\n", 10<<10)+strings.Repeat("the end\n", 20), errors.New("exit 1"))
+	if got := must.Get(os.ReadFile(log))(t); len(got) != 4<<20 || !strings.HasSuffix(string(got), "the end\n") {
+		t.Errorf("the file of a long output has %d bytes, which end with %q", len(got), got[len(got)-20:])
 	}
 }

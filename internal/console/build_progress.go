@@ -2,6 +2,8 @@ package console
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -11,12 +13,15 @@ import (
 )
 
 // BuildProgress shows the output of an image's build: on a terminal as one line with the newest output and the time,
-// and its end if the build fails; elsewhere all of it, as it arrives.
+// and its end if the build fails, whose whole output is kept in a file; elsewhere all of it, as it arrives.
 type BuildProgress struct {
 	Console *Console
 	Now     func() time.Time
 
+	log string // the file; "" is none
+
 	mu    sync.Mutex
+	all   []byte    // what the file gets
 	began time.Time // zero between builds
 	lines []string  // the last of the output; the first of a build is aileron's own
 	part  string    // a line whose end is not written yet
@@ -26,7 +31,17 @@ type BuildProgress struct {
 // MaxBuildLines is how many lines of a failed build are shown.
 const MaxBuildLines = 20
 
-func (c *Console) NewBuildProgress() *BuildProgress { return &BuildProgress{Console: c, Now: time.Now} }
+// maxBuildLog bounds what the file of a failed build has: the end of its output.
+const maxBuildLog = 4 << 20
+
+// NewBuildProgress returns a BuildProgress. log is the file with the output of the last build that failed, such as
+// [BuildLog] of a home; "" is none.
+func (c *Console) NewBuildProgress(log string) *BuildProgress {
+	return &BuildProgress{Console: c, Now: time.Now, log: log}
+}
+
+// BuildLog returns the file with the output of the last build that failed, of a home.
+func BuildLog(home string) string { return filepath.Join(home, "cache", "build.log") }
 
 // Write takes output of a build.
 func (p *BuildProgress) Write(output []byte) (int, error) {
@@ -37,6 +52,9 @@ func (p *BuildProgress) Write(output []byte) (int, error) {
 	defer p.mu.Unlock()
 	if p.began.IsZero() {
 		p.begin()
+	}
+	if p.all = append(p.all, output...); len(p.all) > 2*maxBuildLog {
+		p.all = append([]byte(nil), p.all[len(p.all)-maxBuildLog:]...)
 	}
 	text := p.part + string(output)
 	end := strings.LastIndexByte(text, '\n') + 1
@@ -92,6 +110,24 @@ func (p *BuildProgress) BuildEnded(err error) {
 		for _, line := range p.lines {
 			fmt.Fprintln(p.Console.Stderr, termsafe.Line(line))
 		}
+		p.keep()
 	}
-	p.began, p.lines, p.part = time.Time{}, nil, ""
+	p.began, p.lines, p.part, p.all = time.Time{}, nil, "", nil
+}
+
+// keep writes the output of a build that failed to the file, and prints its name.
+func (p *BuildProgress) keep() {
+	if p.log == "" {
+		return
+	}
+	all := p.all[max(0, len(p.all)-maxBuildLog):]
+	err := os.MkdirAll(filepath.Dir(p.log), 0o700)
+	if err == nil {
+		err = os.WriteFile(p.log, []byte(termsafe.Text(string(all))), 0o600)
+	}
+	if err != nil {
+		p.Console.Infof("aileron: the output of the build is not kept: %v", err)
+		return
+	}
+	p.Console.Infof("aileron: the whole output of the build is in %s", p.log)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
@@ -21,9 +22,13 @@ import (
 // of a devcontainer that lacks the agent, a person agrees to one more layer with it.
 func (a *Asker) MakeImage(ctx context.Context, e *sandbox.Engine, s *Sandbox, image sandbox.Image, agent,
 	policy string) (sandbox.Image, error) {
-	progress := a.NewBuildProgress()
+	home, err := a.Home()
+	if err != nil {
+		return image, err
+	}
+	progress := a.NewBuildProgress(console.BuildLog(home))
 	image.Build.Before = func(ctx context.Context) error { return a.checkArguments(ctx, s.Devcontainer.Plan) }
-	image, err := e.EnsureImage(ctx, image, policy, progress)
+	image, err = e.EnsureImage(ctx, image, policy, progress)
 	if err != nil {
 		return image, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/changes"
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/connectors"
+	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/vault"
@@ -142,7 +143,7 @@ func (s *setup) makeImage(ctx context.Context) (string, error) {
 	}
 	defer e.Close()
 	image := sandbox.AgentImage(s.agent.Name, s.agent.Recipe)
-	if _, err := e.EnsureImage(ctx, image, "auto", s.u.NewBuildProgress()); err != nil {
+	if _, err := e.EnsureImage(ctx, image, "auto", s.u.NewBuildProgress(console.BuildLog(s.home))); err != nil {
 		return "", hint.New(fmt.Errorf("build the image of %s: %w", s.agent.Name, err),
 			"the rest is set up; go on with: aileron setup %s", s.agent.Name)
 	}

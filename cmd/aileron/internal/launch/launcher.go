@@ -11,6 +11,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/approvals"
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/connectors"
+	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/detached"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/protect"
@@ -56,8 +57,9 @@ func Launcher(a *cli.App, opts *cli.SessionOptions) (*launch.Launcher, error) {
 		Detached: terminal,
 		Environ:  protect.WithoutSecrets(os.Environ()),
 		Start:    func(cmd *exec.Cmd) error { return a.Protected.Start(cmd) }, WithoutReaper: a.Protected == nil,
-		Ended: ended, Progress: a.NewBuildProgress(), Infof: a.Infof, Report: func(err error) { printError(a, err) },
-		Log: a.Logger(),
+		Ended: ended, Progress: a.NewBuildProgress(console.BuildLog(home)), Infof: a.Infof,
+		Report: func(err error) { printError(a, err) },
+		Log:    a.Logger(),
 	}, nil
 }
 
