@@ -182,7 +182,8 @@ func TestADevcontainerThatFailsKeepsTheAgentFromStarting(t *testing.T) {
 				"a command": {text: `{"image": "BASE", "postCreateCommand": "echo out; exit 7"}`, code: 7,
 					want: []string{"out\n", "postCreateCommand failed, so the command does not start: exit code 7"}},
 				"a user": {text: `{"image": "BASE", "remoteUser": "vscode"}`, code: 1,
-					want: []string{"it lacks the user vscode that devcontainer.json names", "--devcontainer=off"}},
+					want: []string{"it lacks the user vscode that devcontainer.json names",
+						"hint: name another user there, or add this one in a Dockerfile", "--devcontainer=off"}},
 				"an image": {text: `{"image": "localhost/none:1"}`, code: 1, want: []string{
 					"find the image localhost/none:1: it is not on this host", engine + " pull localhost/none:1"}},
 				"a build": {text: `{"dockerFile": "Dockerfile"}`, file: "FROM BASE\nRUN echo this is why; exit 5\n",

@@ -162,8 +162,9 @@ func (e *Engine) composedUser(ctx context.Context, b box, image engine.Image, ho
 		return user, false, err
 	}
 	if len(missing) > 0 {
-		return user, false, &ImageError{Image: b.Image.Ref, Missing: []string{"the user " + c.User +
-			" that devcontainer.json names"}}
+		return user, false, hint.New(&ImageError{Image: b.Image.Ref, Missing: []string{"the user " + c.User +
+			" that devcontainer.json names"}}, "name another user there, or add this one in a Dockerfile; or start without "+
+			"the devcontainer: --devcontainer=off")
 	}
 	if !c.KeepUser {
 		return user, false, nil

@@ -20,8 +20,9 @@ func (b *sandboxed) end(ctx context.Context, code int, err error) error {
 	if errors.Is(err, engine.ErrInterrupted) {
 		b.signals.interrupt()
 	}
+	own := hint.Of(err)
 	if err = withHint(err); failedPreflight(err) {
-		if b.Advice != "" {
+		if own == "" && b.Advice != "" {
 			err = hint.New(err, "%s", b.Advice)
 		}
 		b.session.RecordDisabled(context.WithoutCancel(ctx), reasonPreflight, asLine(err))
@@ -113,6 +114,7 @@ func (b *sandboxed) stopped(ctx context.Context, err error) bool {
 // withHint adds a hint to the error of an image or a project for which there can be no sandbox.
 func withHint(err error) error {
 	switch {
+	case hint.Of(err) != "":
 	case errors.As(err, new(*sandbox.ImageError)):
 		return hint.New(err, "add it to the image, or choose another with --image; "+
 			"aileron sandbox check --agent=CMD checks an image without a session")
