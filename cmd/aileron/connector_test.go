@@ -23,7 +23,7 @@ func TestAPersonIsAsked(t *testing.T) {
 func TestALongConnectorIsSummarisedOnATerminal(t *testing.T) {
 	for answers, whole := range map[string]bool{"y": false, "? y": true} {
 		_, errs, code := newOwner(t).converse(strings.Fields(answers), "connector", "install", "github")
-		if code != 0 || !strings.Contains(errs, "  writes      15 operations with POST, PATCH: issues.create") ||
+		if code != 0 || !strings.Contains(errs, "  writes      16 operations with POST, PATCH, PUT: issues.create") ||
 			!strings.Contains(errs, "\n  unusual     deletes without asking you (1): issues.labels.remove\n") ||
 			!strings.Contains(errs, " that are not searched for secrets (3): releases.asset,\n") ||
 			!strings.Contains(errs, "grant this, of which 4 things are unusual? (? lists every operation)") ||

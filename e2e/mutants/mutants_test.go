@@ -109,8 +109,9 @@ func TestWhatGoTestSaysIsJudged(t *testing.T) {
 		"timed out":   {"panic: test timed out after 1m\n", false, false, hung},
 		"killed late": {"=== RUN TestA\n", false, true, hung},
 		"no end":      {"attacks: x has not ended after 4m:\n", false, false, hung},
-		"a story": {"    --- FAIL: TestStories/a (0.10s)\n        testscript.go:609: # Words. (0.1s)\n            > stdout x\n" +
-			"            FAIL: testdata/script/a.txtar:3: no match for `x` found in stdout\nFAIL\n", false, false, killed},
+		"a story": {"    --- FAIL: TestStories/a (0.10s)\n        testscript.go:609: # Words. (0.1s)\n" +
+			"            > stdout x\n            FAIL: testdata/script/a.txtar:3: no match for `x` found in stdout\n" +
+			"FAIL\n", false, false, killed},
 		"no message":   {"--- FAIL: TestA (0.00s)\nFAIL\n", false, false, hung},
 		"no compiling": {"FAIL a [build failed]\n", false, false, stale},
 		"no such test": {"testing: warning: no tests to run\nPASS\n", true, false, untried},

@@ -65,8 +65,8 @@ func (c *CLI) Fetch(ctx context.Context, scratch string, r *FeatureRequest) (*Fe
 	return r.readFetched(ctx, root, dir, out)
 }
 
-// fetchPrefix begins the name of the directory of a fetch, and fetchAge is from when on it is that of one that was killed:
-// a fetch runs the program twice.
+// fetchPrefix begins the name of the directory of a fetch, and fetchAge is from when on it is that of one that was
+// killed: a fetch runs the program twice.
 const (
 	fetchPrefix = "fetch-"
 	fetchAge    = 4 * fetchTime
