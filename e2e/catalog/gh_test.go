@@ -175,17 +175,44 @@ func TestGhMergesWhenItIsRunAgain(t *testing.T) {
 	u.denied(t, command)
 }
 
+// A merge by the REST API waits, and what GitHub says of the pull request is shown with it.
+func TestAMergeIsShownWithItsPullRequest(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("gh"); err != nil {
+		harness.Need(t, "gh: scripts/prepare --tests installs it")
+	}
+	u := ghUser(t, services.Start(t, "", "", stub.Script{}), "github")
+	u.works(t, "gh api -X HEAD repos/acme/tool --silent") // as browse -n of gh 2.86 asks
+	ended := make(chan result, 1)
+	go func() {
+		out, err := u.bash(t, u.repo, "gh api -X PUT repos/acme/tool/pulls/8/merge -f merge_method=squash")
+		ended <- result{out, err}
+	}()
+	q := u.waiting(t, ended)
+	shown, errs, code := u.run("approval", "show", q.ID)
+	for _, line := range []string{"what the service says (github pulls.get)", "  > title: The title\n",
+		"  > user.login: acme\n", "  > state: open\n", "  | PUT /repos/acme/tool/pulls/8/merge\n", "squash"} {
+		if code != 0 || !strings.Contains(shown, line) {
+			t.Errorf("approval show has no %q: %d\n%s%s", line, code, shown, errs)
+		}
+	}
+	u.approve(t, "pulls.merge", ended)
+	if r := <-ended; r.err != nil {
+		t.Errorf("after the approval: %v\n%s", r.err, r.out)
+	}
+}
+
 // result is what a command has printed, and how it ended.
 type result struct {
 	out string
 	err error
 }
 
-// approve approves the request of the operation that waits. No other may wait, and the command must not have ended.
-func (p *person) approve(t *testing.T, operation string, ended chan result) {
+type question struct{ ID, State, Operation string }
+
+// waiting returns the question that waits. No other may wait, and the command must not have ended.
+func (p *person) waiting(t *testing.T, ended chan result) (asked question) {
 	t.Helper()
-	type question struct{ ID, State, Operation string }
-	var asked question
 	harness.WaitFor(t, "a request waits for an approval", func() bool {
 		out, errs, _ := p.run("approval", "list", "--json") // it fails while a session starts or ends
 		var all []question
@@ -203,6 +230,13 @@ func (p *person) approve(t *testing.T, operation string, ended chan result) {
 		r := <-ended
 		t.Fatalf("it ended and did not wait: %v\n%s", r.err, r.out)
 	}
+	return asked
+}
+
+// approve approves the request of the operation that waits.
+func (p *person) approve(t *testing.T, operation string, ended chan result) {
+	t.Helper()
+	asked := p.waiting(t, ended)
 	if asked.Operation != operation {
 		t.Errorf("%s waits, want %s", asked.Operation, operation)
 	}
