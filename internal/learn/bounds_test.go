@@ -111,7 +111,7 @@ func TestMethodsAreBounded(t *testing.T) {
 func TestATreeIsCompactedAFewTimes(t *testing.T) {
 	var tree Tree
 	i := 0
-	for ; i < 20_000 && !tree.closed; i++ {
+	for ; i < 24_000 && !tree.closed; i++ {
 		path := ""
 		for j := range 30 {
 			path += fmt.Sprintf("/word%c%c%c", 'a'+(i*7+j)%26, 'a'+(i/26+j)%26, 'a'+(i/676)%26)
