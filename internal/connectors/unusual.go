@@ -35,7 +35,7 @@ func Unusual(c *spec.Connector) []Oddity {
 		for _, op := range t.Operations {
 			asks := op.Approval == spec.ApprovalRequired // a condition may hold for no request
 			gives := op.Injection != nil || op.Method != "GET" && op.Method != "HEAD"
-			reaches := op.Upgrade != "" || reach.Inside(op.Name, op.Path.String()) || gives && reach.Below(op.Path.String())
+			reaches := op.Upgrade != "" || reach.Inside(op.Name, op.Path.String()) || gives && reach.Below(endOf(op))
 			add(mayIssue, op.Name, op.MayIssueCredentials())
 			add(oddDeletes, op.Name, op.Method == "DELETE" && !asks)
 			add(oddReaches, op.Name, reaches && !asks)
@@ -68,6 +68,18 @@ func Unusual(c *spec.Connector) []Oddity {
 		}
 	}
 	return list
+}
+
+// endOf returns the path of an operation. A last variable that may have an escaped slash is one for any number of
+// segments there: servers that read the escape as a slash have more of them.
+func endOf(op *spec.Operation) string {
+	path := op.Path.String()
+	for _, name := range op.Path.Slashed() {
+		if before, ok := strings.CutSuffix(path, "/{"+name+"}"); ok {
+			return before + "/{" + name + "...}"
+		}
+	}
+	return path
 }
 
 const (

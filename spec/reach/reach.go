@@ -33,19 +33,30 @@ func Inside(name, path string) bool {
 	return strings.Contains(lower, "portforward") || strings.Contains(lower, "port-forward")
 }
 
-// Below reports whether a path ends in a variable for any number of segments that may be those of [Inside]: it stands
-// behind one word at most, not counting api and versions, or behind one that stands for what a service hosts.
+// Below reports whether the end of a path is open to those of [Inside]: a variable for any number of segments that
+// stands behind one word at most, not counting api and versions, or behind one that stands for what a service hosts; or
+// two variables or more behind a word for what runs, of which the last may be exec.
 func Below(path string) bool {
-	words, hosts := 0, false
+	words, hosts, variables := 0, false, -1 // behind a word for what runs; -1: the last word is another
 	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i, segment := range segments {
+		isVariable := strings.HasPrefix(segment, "{")
 		isVersion := len(segment) > 1 && segment[0] == 'v' && segment[1] >= '0' && segment[1] <= '9'
 		switch {
+		case isVariable && variables >= 0:
+			variables++
+		case !isVariable:
+			variables = -1
+			if isOneOf(running, segment) {
+				variables = 0
+			}
+		}
+		switch {
 		case i == len(segments)-1:
-			return strings.HasSuffix(segment, "...}") && (hosts || words <= 1)
+			return strings.HasSuffix(segment, "...}") && (hosts || words <= 1) || variables > 1
 		case isOneOf(hosting, segment):
 			hosts = true
-		case strings.HasPrefix(segment, "{"), isVersion, segment == "api", segment == "apis":
+		case isVariable, isVersion, segment == "api", segment == "apis":
 		default:
 			words++
 		}
@@ -56,6 +67,9 @@ func Below(path string) bool {
 // hosting are words in paths for what a service runs.
 var hosting = []string{"pods", "containers", "services", "nodes", "namespaces", "clusters", "instances", "machines",
 	"sandboxes", "deployments", "jobs", "apps"}
+
+// running are those of hosting whose names alone say that a command can be run in them.
+var running = []string{"pods", "containers", "nodes", "instances", "machines", "sandboxes", "deployments", "jobs"}
 
 func isReaching(word string) bool { return isOneOf(reaching, word) }
 

@@ -24,7 +24,9 @@ func TestAPathOfAnyEndMayReachInside(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/{all...}": true, "/{a}/{all...}": true, "/api/v1/{all...}": true, "/apis/{group}/{all...}": true,
 		"/clusters/{id}/{all...}": true, "/v1/k8s/{all...}": true, "/api/v1/namespaces/{n}/pods/{all...}": true,
-		"/x/y/z/Containers/{id}/{all...}":   true,
+		"/x/y/z/Containers/{id}/{all...}": true, "/api/v1/namespaces/{n}/pods/{name}/{sub}": true,
+		"/containers/{id}/{action}": true, "/instances/{zone}/{id}/{action}": true, "/containers/{id}/logs/{a}/{b}": false,
+		"/services/{team}/{hook}": false, "/pods/{name}/log": false,
 		"/repos/{o}/{r}/contents/{path...}": false, "/{g}/{p}/-/raw/{ref}/{path...}": false, "/pods/{id}": false,
 		"/": false, "": false, "/{a}": false,
 	} {
