@@ -55,6 +55,7 @@ func printDifferences(out io.Writer, old, c *spec.Connector, room int) bool {
 	if before, now := credentialText(old), credentialText(c); before != now {
 		d.line("another credential", fmt.Sprintf("%s, not %s", now, before))
 	}
+	d.printMeters(old, c)
 	d.printLogin(old, c)
 	return d.any
 }

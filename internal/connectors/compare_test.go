@@ -59,12 +59,16 @@ func TestAChangeOfRequestsIsTold(t *testing.T) {
 		closed = `,"inputs":[{"name":"a","in":"query","style":"deepObject","schema":{"type":"object",
 			"properties":{"k":{}},"additionalProperties":false}}]`
 	)
+	meter := func(at string) string { return `,"meter":[{"name":"tokens","source":"response.body.` + at + `"}]` }
 	for _, c := range []struct{ was, is, want string }{
 		{plain, two, "grants more, names in the query: push force\n"}, {two, plain, "changed operations: push\n"},
 		{plain, commas, "names in the query: push a\n"}, {plain, open, "names in the query: push a\n"},
 		{closed, open, "names in the query: push a\n"}, {"", `,"body":"form"`, "another kind of body: push\n"},
 		{"", `,"content_type":"application/merge-patch+json"`, "another kind of body: push\n"},
 		{`,"body":"form"`, `,"body":"multipart"`, "another kind of body: push\n"},
+		{meter("a"), "", "counts no longer, or elsewhere, for budgets: push tokens\n"},
+		{meter("a"), meter("b"), "counts no longer, or elsewhere, for budgets: push tokens\n"},
+		{"", meter("a"), "grants the same\n"}, {meter("a"), meter("a"), "grants the same\n"},
 		{two, two, "grants the same\n"}, {closed, closed, "grants the same\n"},
 	} {
 		var out strings.Builder
