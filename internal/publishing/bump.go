@@ -80,33 +80,33 @@ func tooLittle(last Last, fqn spec.FQN, level, due Level, changes []Change) erro
 	return hint.New(failure.Input(err, failure.ReasonConnector), "aileron connector bump %s; --force allows less", due)
 }
 
-// manifestVersion is the line of the version in the table [connector], and specVersion the one beside the name.
-var (
-	manifestVersion = regexp.MustCompile(`(?m)^[ \t]*\[connector\][^\n]*\n(?:[^\[\n][^\n]*\n|\n)*?` +
-		`[ \t]*version[ \t]*=[ \t]*["']([^"'\n]*)["']`)
-	comment     = regexp.MustCompile(`(?m)^[ \t]*#.*$`)
-	specVersion = regexp.MustCompile(`"connector"\s*:\s*\{[^{}]*?"version"\s*:\s*"([^"]*)"`)
+// The line of the version in the table [connector] of a manifest, its comments, and the version beside the name in a
+// specification.
+const (
+	manifestVersion = `(?m)^[ \t]*\[connector\][^\n]*\n(?:[^\[\n][^\n]*\n|\n)*?` +
+		`[ \t]*version[ \t]*=[ \t]*["']([^"'\n]*)["']`
+	comment     = `(?m)^[ \t]*#.*$`
+	specVersion = `"connector"\s*:\s*\{[^{}]*?"version"\s*:\s*"([^"]*)"`
 )
 
 // writeVersion writes another version into the files of a directory, and returns the names of those that it changed.
 // They are valid before any of them is written.
 func writeVersion(dir string, c *spec.Connector, to string) ([]string, error) {
 	fresh := map[string][]byte{}
-	for name, pattern := range map[string]*regexp.Regexp{spec.ManifestFile: manifestVersion, spec.SpecFile: specVersion} {
+	for name, pattern := range map[string]string{spec.ManifestFile: manifestVersion, spec.SpecFile: specVersion} {
 		data, err := regular.Read(filepath.Join(dir, name), spec.MaxSpecSize)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
-		at := pattern.FindSubmatchIndex(data)
+		at := regexp.MustCompile(pattern).FindSubmatchIndex(data)
 		if at == nil || string(data[at[2]:at[3]]) != c.Version {
 			return nil, hint.New(fmt.Errorf("raise the version in %s: it is not where one looks for it", name),
 				"edit it in both files")
 		}
 		fresh[name] = bytes.Join([][]byte{data[:at[2]], data[at[3]:]}, []byte(to))
 	}
-	fresh[spec.ManifestFile] = comment.ReplaceAllFunc(fresh[spec.ManifestFile], func(line []byte) []byte {
-		return named(line, c, to)
-	})
+	fresh[spec.ManifestFile] = regexp.MustCompile(comment).ReplaceAllFunc(fresh[spec.ManifestFile],
+		func(line []byte) []byte { return named(line, c, to) })
 	readme, err := regular.Read(filepath.Join(dir, "README.md"), spec.MaxSpecSize)
 	if err == nil {
 		fresh["README.md"] = named(readme, c, to)

@@ -83,7 +83,8 @@ func ParseURL(text string) (u *url.URL, name string, err error) {
 // is public.
 func isMissing(err error) bool {
 	var failed *Error
-	return errors.As(err, &failed) && (failed.Kind == NotFound || failed.Kind == Refused)
+	return errors.As(err, &failed) && (failed.Kind == NotFound || failed.Kind == Refused &&
+		(failed.Status == http.StatusUnauthorized || failed.Status == http.StatusForbidden))
 }
 
 // noRepository returns e as the error for a repository of a forge that is not there, or not public.

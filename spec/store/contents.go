@@ -290,6 +290,9 @@ func readNamed(path, src string) (contents, error) {
 		return nil, fmt.Errorf("read the connector %s: %w", src, withoutPath(err))
 	}
 	defer f.Close()
+	if info.Size() >= largeBinary {
+		debug.FreeOSMemory() // what fetched it, and showed what it grants, is garbage by now
+	}
 	c, err := readArchive(f)
 	if err == nil {
 		err = c.isPublic()
