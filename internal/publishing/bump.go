@@ -77,7 +77,8 @@ func Bump(ctx context.Context, o BumpOptions) (Bumped, error) {
 func tooLittle(last Last, fqn spec.FQN, level, due Level, changes []Change) error {
 	err := fmt.Errorf("raise the version of %s: %s is due after %s, and not %s, as it %s", fqn, due, last.From, level,
 		changes[0].Text)
-	return hint.New(failure.Input(err, failure.ReasonConnector), "aileron connector bump %s; --force allows less", due)
+	return hint.New(failure.Input(err, failure.ReasonConnector), "aileron connector bump %s; --force allows less",
+		needed(last.Connector.Version, due))
 }
 
 // The line of the version in the table [connector] of a manifest, its comments, and the version beside the name in a

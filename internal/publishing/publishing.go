@@ -121,11 +121,14 @@ func raised(from, to string) Level {
 	return None
 }
 
-// enough reports whether a raise from a version is what is due. Below 1.0.0 a minor version may change anything
-// (SemVer, section 4).
-func enough(from string, raise, due Level) bool {
+// needed returns the least by which a version must be raised for what is due. Below 1.0.0 a minor version may change
+// anything (SemVer, section 4).
+func needed(from string, due Level) Level {
 	if strings.HasPrefix(from, "0.") {
-		due = min(due, Minor)
+		return min(due, Minor)
 	}
-	return raise >= due
+	return due
 }
+
+// enough reports whether a raise from a version is what is needed for what is due.
+func enough(from string, raise, due Level) bool { return raise >= needed(from, due) }

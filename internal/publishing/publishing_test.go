@@ -269,7 +269,7 @@ func TestARepositoryThatCannotBeReleased(t *testing.T) {
 		"nothing committed": {func(r *repo) {}, "nothing is committed"},
 		"dirty": {
 			func(r *repo) { r.commit(); r.edit("README.md", "# tracker", "# other") },
-			"1 file is not as it was committed: README.md",
+			"it is not as it was committed: README.md",
 		},
 		"a file that is not committed": {func(r *repo) {
 			r.commit()
@@ -368,6 +368,37 @@ func TestAConnectorInADirectory(t *testing.T) {
 	sub.prefix = "tracker/"
 	if got := sub.tag("gitlab://acme/mono/tracker", "1.0.0"); got != "tracker/v1.0.0" {
 		t.Errorf("the tag of a directory of a project is %s", got)
+	}
+}
+
+// A release that the next key of the file trust does not sign is pointed out: it replaces no key.
+func TestTheNextKeyHasToSign(t *testing.T) {
+	r := newRepo(t, fqn, "")
+	old, next := must.Get(signature.GenerateKey())(t), must.Get(signature.GenerateKey())(t)
+	vouch := must.Get(old.Vouch(signature.AuthorityOf(fqn), next.Public()))(t)
+	must.Do(t, os.WriteFile(filepath.Join(r.dir, signature.TrustFile), vouch, 0o600))
+	r.commit()
+	for name, c := range map[string]struct {
+		keys []signature.SecretKey
+		want string
+	}{
+		"old":  {[]signature.SecretKey{old}, "names the next key " + next.Public().ID().String()},
+		"both": {[]signature.SecretKey{old, next}, ""},
+		"next": {[]signature.SecretKey{next}, ""},
+	} {
+		rel := must.Get(r.release(func(o *ReleaseOptions) {
+			o.Keys = func(context.Context) ([]signature.SecretKey, error) { return c.keys, nil }
+		}))(t)
+		text := strings.Join(rel.Notes, " ")
+		if strings.Contains(text, "names the next key") != (c.want != "") || !strings.Contains(text, c.want) {
+			t.Errorf("%s: the notes are %q", name, text)
+		}
+		packed := must.Get(store.Source{Src: rel.Archive}.Read())(t)
+		st, err := signature.Check(signature.Trust{Authority: signature.AuthorityOf(fqn),
+			Keys: []signature.Known{{Key: old.Public()}}}, signature.ClaimOf(packed.Connector), packed.Signature)
+		if err != nil || (len(st.Replaces) > 0) != (c.want == "") {
+			t.Errorf("%s: a user sees %+v, %v", name, st, err)
+		}
 	}
 }
 

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ALRubinger/aileron/internal/connectors"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/regular"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/scaffold"
 	"github.com/ALRubinger/aileron/spec/signature"
@@ -103,7 +105,7 @@ func (rel *Released) check(ctx context.Context, o ReleaseOptions, r *repository)
 		return err
 	}
 	if len(files) > 0 {
-		return hint.New(fmt.Errorf("%s not as it was committed: %s", areFiles(len(files)), failure.AsLine(someOf(files))),
+		return hint.New(fmt.Errorf("it is not as it was committed: %s", failure.AsLine(someOf(files))),
 			"commit it, or add to .gitignore what is no part of the connector")
 	}
 	rel.Tag = r.tag(c.FQN, c.Version)
@@ -124,14 +126,6 @@ func (rel *Released) check(ctx context.Context, o ReleaseOptions, r *repository)
 		return tooLittle(rel.Last, c.FQN, raise, rel.Due, changes)
 	}
 	return nil
-}
-
-// areFiles returns so many files with their verb.
-func areFiles(n int) string {
-	if n == 1 {
-		return "1 file is"
-	}
-	return fmt.Sprintf("%d files are", n)
 }
 
 // someOf returns the first of some names.
@@ -165,6 +159,16 @@ func (rel *Released) pack(o ReleaseOptions, keys []signature.SecretKey) error {
 	rel.Connector = c
 	if filepath.Base(rel.Archive) != rel.Asset {
 		rel.Notes = append(rel.Notes, fmt.Sprintf("the asset of the release must be called %s", rel.Asset))
+	}
+	file, err := regular.Read(filepath.Join(o.Dir, signature.TrustFile), signature.MaxSize)
+	if err == nil && len(keys) > 0 {
+		last, _ := signature.LastOf(signature.AuthorityOf(c.FQN), file) // packing has refused it if it is not valid
+		for _, next := range last {
+			if !slices.ContainsFunc(rel.Keys, next.Equal) {
+				rel.Notes = append(rel.Notes, fmt.Sprintf("the file %s names the next key %s, which does not sign this release: "+
+					"users of the key before it stay with that", signature.TrustFile, next.ID()))
+			}
+		}
 	}
 	if len(keys) == 0 {
 		rel.Notes = append(rel.Notes, "it is not signed: users of signed releases refuse it")

@@ -15,6 +15,9 @@ func FuzzCheck(f *testing.F) {
 	f.Add(bytes.ReplaceAll(sig, []byte("\n"), []byte("\r\n")))
 	f.Add([]byte(untrustedPrefix + "\n\n" + trustedPrefix + "\n\n"))
 	f.Add([]byte{})
+	next := newKey(f)
+	f.Add(with(sign(f, next, claim), sig, chainOf(f, key, next, newKey(f))[:200]))
+	f.Add(with(sig, chainOf(f, key, next)))
 	trusted := acme(key)
 	other := claim
 	other.Version = "1.2.1"

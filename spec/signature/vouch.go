@@ -216,6 +216,17 @@ func CheckTrustFile(a Authority, file []byte) error {
 	return err
 }
 
+// LastOf returns the keys of a file trust that are vouched for, and vouch for no other: those that sign from now on.
+func LastOf(a Authority, file []byte) (keys []PublicKey, err error) {
+	e, err := readTrustFile(a, file)
+	for _, v := range e.vouches {
+		if _, further := e.by(v.next.ID()); !further {
+			keys = append(keys, v.next)
+		}
+	}
+	return keys, err
+}
+
 // readTrustFile reads a file trust, which has vouches alone.
 func readTrustFile(a Authority, file []byte) (evidence, error) {
 	e, err := parseBlocks(file)
