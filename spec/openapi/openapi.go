@@ -110,7 +110,11 @@ func newReader(data []byte, opts Options) (r *reader, err error) {
 	b := &builder{notes: &r.notes}
 	if r.root, err = b.parse(data); err != nil {
 		return nil, hint.New(fmt.Errorf("read the OpenAPI document: %w", err),
-			"pass one OpenAPI 3 document, in JSON or YAML, of at most %d MiB and %d levels", MaxSize>>20, maxDepth)
+			"pass one document of OpenAPI 3 or Swagger 2, in JSON or YAML, of at most %d MiB and %d levels", MaxSize>>20, maxDepth)
+	}
+	if version := r.root.get("swagger").scalar(); version == "2.0" || version == "2" {
+		r.upgrade()
+		return r, nil
 	}
 	return r, r.checkVersion()
 }
@@ -118,18 +122,18 @@ func newReader(data []byte, opts Options) (r *reader, err error) {
 // onlyHint is the hint for a document that is too large for one connector.
 const onlyHint = "select what an agent needs with --groups, or with --only, by tag, operationId or \"METHOD /path*\""
 
-// checkVersion returns an error for what is no document of OpenAPI 3.
+// checkVersion returns an error for what is neither a document of OpenAPI 3 nor of Swagger 2.
 func (r *reader) checkVersion() error {
 	version := foreign.Clean(r.root.get("openapi").scalar(), 20)
 	switch {
 	case strings.HasPrefix(version, "3."):
 		return nil
 	case r.root.get("swagger") != nil:
-		return hint.New(errors.New("the document is of Swagger 2, and OpenAPI 3 is read"),
-			"convert it, for example with: npx swagger2openapi")
+		return hint.New(errors.New("the document is of another version of Swagger than 2.0"),
+			"pass a document of OpenAPI 3 or Swagger 2")
 	case version == "":
 		return hint.New(errors.New("the document has no version in \"openapi\", so it is no OpenAPI document"),
-			"pass an OpenAPI 3 document, in JSON or YAML")
+			"pass a document of OpenAPI 3 or Swagger 2, in JSON or YAML")
 	}
 	return fmt.Errorf("the document is of OpenAPI %s, and OpenAPI 3 is read", version)
 }

@@ -243,7 +243,7 @@ func TestHostileDocuments(t *testing.T) {
 		{"two values", `{"openapi":"3.0.3"} {}`, "there is something after its end"},
 		{"two documents", "openapi: 3.0.3\n---\na: b\n", "it is more than one YAML document"},
 		{"not UTF-8", "openapi: \xff", "it is not UTF-8"},
-		{"Swagger 2", `{"swagger":"2.0"}`, "is of Swagger 2"},
+		{"Swagger 1", `{"swaggerVersion":"1.2","swagger":"1.2"}`, "another version of Swagger than 2.0"},
 		{"no version", `{}`, `no version in "openapi"`},
 		{"another version", `{"openapi":"4.0.0"}`, "is of OpenAPI 4.0.0"},
 		{"nothing", `{"openapi":"3.0.3"}`, "has no operation that a connector can declare"},

@@ -25,11 +25,11 @@ func newConnectorNewCommand(a *cli.App) *cobra.Command {
 			"workflow that checks and releases it, into a directory. They pass connector check at\n" +
 			"once. No file is ever replaced.\n\n" +
 			"The connector's name is --name, or that of the Git remote \"origin\" of the directory.\n" +
-			"--from makes the operations, inputs, hosts and credential of an OpenAPI 3 document, in\n" +
-			"YAML or JSON, or of a GraphQL schema, in SDL or the JSON of an introspection query, and\n" +
-			"lists what it left out. Of a large OpenAPI document it asks on a terminal which groups\n" +
-			"to take, and which operations wait for an approval: those that may write, unless you\n" +
-			"choose otherwise (--groups, --approve). Nothing is fetched.",
+			"--from makes the operations, inputs, hosts and credential of a document of OpenAPI 3\n" +
+			"or Swagger 2, in YAML or JSON, or of a GraphQL schema, in SDL or the JSON of an\n" +
+			"introspection query, and lists what it left out. Of a large OpenAPI document it asks\n" +
+			"on a terminal which groups to take, and which operations wait for an approval: those\n" +
+			"that may write, unless you choose otherwise (--groups, --approve). Nothing is fetched.",
 		Example: "  aileron connector new tracker --name github://acme/tracker --host api.acme.com\n" +
 			"  aileron connector new tracker --from openapi.yaml\n" +
 			"  aileron connector new tracker --from openapi.json --only issues --only 'GET /v1/projects*'\n" +
@@ -46,7 +46,7 @@ func newConnectorNewCommand(a *cli.App) *cobra.Command {
 	f.StringVar(&opts.Host, "host", "", "the host of the API (default that of the document, or a stand-in)")
 	f.StringVar(&opts.Kind, "credential", "",
 		"bearer, api_key, basic, oauth2 or none (default that of the document, or bearer)")
-	f.StringVar(&opts.From, "from", "", "the OpenAPI 3 document or GraphQL schema to make it from")
+	f.StringVar(&opts.From, "from", "", "the OpenAPI or Swagger document, or GraphQL schema, to make it from")
 	f.StringVar(&opts.Path, "path", "", "with a GraphQL schema: the path of its endpoint (default /graphql)")
 	f.StringArrayVar(&opts.Made.Only, "only", nil, "with --from: the operations to make, by tag, operationId or "+
 		"\"METHOD /path\", or by field, as in \"mutation create*\"; * stands for any text")
