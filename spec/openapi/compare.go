@@ -40,6 +40,7 @@ func Compare(data []byte, c *spec.Connector, opts Options) (Comparison, error) {
 	}
 	all := r.operations()
 	r.chooseCredential(all)
+	r.useHost(all, c)
 	for _, f := range all {
 		why := ""
 		r.notes.Each = func(kind, _ string) { why = kind }
@@ -57,6 +58,21 @@ func Compare(data []byte, c *spec.Connector, opts Options) (Comparison, error) {
 		r.compare(&made, f, op)
 	}
 	return made, r.docs.err()
+}
+
+// useHost takes the connector's host where the document names none.
+func (r *reader) useHost(all []found, c *spec.Connector) {
+	for _, t := range c.Tools {
+		for _, op := range t.Operations {
+			if len(all) == 0 || r.opts.Host != "" || len(op.Hosts) == 0 {
+				return
+			}
+			if _, why := r.server(all[0]); why == "" {
+				return
+			}
+			r.opts.Host, r.servers = op.Hosts[0].Name, nil
+		}
+	}
 }
 
 // miss records what is not there.

@@ -155,3 +155,17 @@ func TestOddSwagger(t *testing.T) {
 		t.Logf("%s: %v", rest, err)
 	}
 }
+
+// A connector of a document that names no host is compared with the one that it has.
+func TestADocumentWithoutAHostIsCompared(t *testing.T) {
+	data := []byte(strings.Replace(swagger, "host: api.shop.example\n", "", 1))
+	made, _ := made(t, data, Options{Host: "api.other.example"})
+	files := must.Get(made.Files())(t)
+	c := must.Get(spec.Load(files[spec.ManifestFile], files[spec.SpecFile]))(t)
+	got := must.Get(Compare(data, c, Options{}))(t)
+	want := Comparison{Operations: Count{5, 5}, Parameters: Count{10, 9}, Bodies: Count{4, 4}}
+	if got.Operations != want.Operations || got.Parameters != want.Parameters || got.Bodies != want.Bodies ||
+		len(got.Missing) != 1 {
+		t.Errorf("%+v", got)
+	}
+}
