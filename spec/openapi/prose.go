@@ -14,23 +14,54 @@ import (
 )
 
 // prose makes plain text of what a document describes in Markdown (OpenAPI's CommonMark) or HTML.
-type prose struct{ markdown goldmark.Markdown }
+type prose struct {
+	markdown goldmark.Markdown
+	made     map[described]string // many operations may refer to one description
+	links    int                  // brackets that were parsed
+}
+
+// described is a description, and how much of it is wanted.
+type described struct {
+	text string
+	most int
+}
 
 func newProse() *prose {
 	// HTML in Markdown is rendered for the next step to strip: what reaches a connector is neither.
-	return &prose{goldmark.New(goldmark.WithRendererOptions(render.WithUnsafe()))}
+	return &prose{goldmark.New(goldmark.WithRendererOptions(render.WithUnsafe())), map[described]string{}, 0}
 }
+
+// The bounds of what is parsed as Markdown. What a bracket costs grows with the number of those before it.
+const (
+	maxLinks    = 64      // of one description: more are no links
+	maxAllLinks = 500_000 // of a document
+)
 
 // text returns the text of a description on one line, of at most most bytes, as [foreign.Clean] does. What is far
 // beyond that is not read.
-func (p *prose) text(described string, most int) string {
-	described = described[:min(len(described), 8*most+512)]
-	if !strings.ContainsAny(described, "<&[*_`#\\|~") {
-		return foreign.Clean(described, most)
+func (p *prose) text(text string, most int) string {
+	text = text[:min(len(text), 8*most+512)]
+	if !strings.ContainsAny(text, "<&[*_`#\\|~") {
+		return foreign.Clean(text, most)
+	}
+	key := described{text, most}
+	plain, known := p.made[key]
+	if !known {
+		plain = p.convert(text, most)
+		p.made[key] = plain
+	}
+	return plain
+}
+
+// convert is text for what may be Markdown.
+func (p *prose) convert(text string, most int) string {
+	links := strings.Count(text, "[")
+	if p.links += links; links > maxLinks || p.links > maxAllLinks {
+		return foreign.Clean(text, most)
 	}
 	var page bytes.Buffer
-	if err := p.markdown.Convert([]byte(described), &page); err != nil {
-		return foreign.Clean(described, most)
+	if err := p.markdown.Convert([]byte(text), &page); err != nil {
+		return foreign.Clean(text, most)
 	}
 	return foreign.Clean(visible(&page), most)
 }

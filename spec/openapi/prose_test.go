@@ -36,3 +36,23 @@ func TestDescriptionsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// Brackets cost the more of them there are: many are not parsed, and a description that many operations share is once.
+func TestBracketsAreBounded(t *testing.T) {
+	p := newProse()
+	for range 10_000 {
+		if got := p.text("[a](b) *c*", 200); got != "a c" {
+			t.Fatalf("the text is %q", got)
+		}
+	}
+	if p.links != 1 {
+		t.Errorf("%d brackets were parsed of one description", p.links)
+	}
+	if got := p.text(strings.Repeat("[](", 700), 200); !strings.HasPrefix(got, "[](") {
+		t.Errorf("many brackets are %q", got)
+	}
+	p.links = maxAllLinks
+	if got := p.text("[x](y)", 200); got != "[x](y)" {
+		t.Errorf("beyond the bound of a document, the text is %q", got)
+	}
+}
