@@ -110,7 +110,8 @@ func newReader(data []byte, opts Options) (r *reader, err error) {
 	b := &builder{notes: &r.notes}
 	if r.root, err = b.parse(data); err != nil {
 		return nil, hint.New(fmt.Errorf("read the OpenAPI document: %w", err),
-			"pass one document of OpenAPI 3 or Swagger 2, in JSON or YAML, of at most %d MiB and %d levels", MaxSize>>20, maxDepth)
+			"pass one document of OpenAPI 3 or Swagger 2, in JSON or YAML, of at most %d MiB and %d levels", MaxSize>>20,
+			maxDepth)
 	}
 	if version := r.root.get("swagger").scalar(); version == "2.0" || version == "2" {
 		r.upgrade()

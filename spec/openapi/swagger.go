@@ -176,9 +176,9 @@ func upgradeParameter(p *node) *node {
 // object returns an object of keys and their values, of which nil ones are left out.
 func object(pairs ...any) *node {
 	n := &node{kind: '{'}
-	for i := 0; i < len(pairs); i += 2 {
-		if v, _ := pairs[i+1].(*node); v != nil {
-			n.put(pairs[i].(string), v)
+	for pair := range slices.Chunk(pairs, 2) {
+		if v, _ := pair[1].(*node); v != nil {
+			n.put(pair[0].(string), v)
 		}
 	}
 	return n

@@ -17,14 +17,15 @@ basePath: /v1
 schemes: [http, https]
 consumes: [application/json]
 securityDefinitions:
-  login: {type: oauth2, flow: accessCode, authorizationUrl: https://l.shop.example/auth, tokenUrl: https://l.shop.example/token,
-    scopes: {read: r}}
+  login: {type: oauth2, flow: accessCode, authorizationUrl: https://l.shop.example/auth,
+    tokenUrl: https://l.shop.example/token, scopes: {read: r}}
   key: {type: basic}
 security: [{login: [read]}]
 parameters:
   Limit: {name: limit, in: query, type: integer, description: How many}
 definitions:
-  Order: {type: object, required: [item], properties: {item: {type: string}, count: {type: integer}, id: {type: string, readOnly: true}}}
+  Order: {type: object, required: [item], properties: {item: {type: string}, count: {type: integer},
+      id: {type: string, readOnly: true}}}
 paths:
   /orders/{id}:
     parameters: [{name: id, in: path, required: true, type: string}, {$ref: '#/parameters/Limit'}]
@@ -54,7 +55,8 @@ paths:
       operationId: files.create
       tags: [files]
       consumes: [multipart/form-data, application/x-www-form-urlencoded]
-      parameters: [{name: file, in: formData, type: file, required: true, description: What to keep}, {name: note, in: formData, type: string}]
+      parameters: [{name: file, in: formData, type: file, required: true, description: What to keep},
+        {name: note, in: formData, type: string}]
       responses: {}
   /forms:
     post:
@@ -77,11 +79,14 @@ components:
   parameters:
     Limit: {name: limit, in: query, schema: {type: integer}, description: How many}
   schemas:
-    Order: {type: object, required: [item], properties: {item: {type: string}, count: {type: integer}, id: {type: string, readOnly: true}}}
+    Order: {type: object, required: [item], properties: {item: {type: string}, count: {type: integer},
+      id: {type: string, readOnly: true}}}
 security: [{login: [read]}]
 paths:
   /orders/{id}:
-    parameters: [{name: id, in: path, required: true, schema: {type: string}}, {$ref: '#/components/parameters/Limit'}]
+    parameters:
+      - {name: id, in: path, required: true, schema: {type: string}}
+      - {$ref: '#/components/parameters/Limit'}
     get:
       operationId: orders.get
       tags: [orders]
@@ -139,7 +144,8 @@ func TestOddSwagger(t *testing.T) {
 	for _, rest := range []string{
 		`"paths":[]`, `"paths":{"/a":[]}`, `"paths":{"/a":{"get":[],"post":"x"}}`, `"securityDefinitions":[],"paths":{}`,
 		`"paths":{"/a":{"parameters":{},"get":{"parameters":"x"}}}`, `"servers":7,"components":7,"host":{}`,
-		`"paths":{"/a":{"get":{"parameters":[7,null,{"in":"body"},{"in":"formData"},{"in":"query","name":"x","type":"array"}]}}}`,
+		`"paths":{"/a":{"get":{"parameters":[7,null,{"in":"body"},{"in":"formData"},
+			{"in":"query","name":"x","type":"array"}]}}}`,
 		`"paths":{"/a":{"$ref":"#/paths/~1b"},"/b":{"$ref":"#/paths/~1a"}}`,
 		`"paths":{"/a":{"post":{"consumes":"x","parameters":[{"in":"body","schema":{"$ref":"#/definitions/none"}}]}}}`,
 		`"securityDefinitions":{"a":{"type":"oauth2"},"b":7},"paths":{"/a":{"get":{"security":[{"a":[]},{"b":[]}]}}}`,
