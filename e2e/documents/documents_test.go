@@ -1,6 +1,6 @@
 // Package documents makes connectors of the documents of real APIs, and calls their operations from a sandbox: by the
-// commands, by the run API, and by the APIs' own libraries. The service is a stub that Prism, a program of others, makes
-// of the same document, and that judges each request by it.
+// commands, by the run API, and by the APIs' own libraries. The service is a stub that Prism, a program of others,
+// makes of the same document, and that judges each request by it.
 package documents
 
 import (

@@ -105,7 +105,8 @@ paths:
     patch:
       operationId: orders.patch
       tags: [orders]
-      requestBody: {content: {application/json-patch+json: {schema: {type: object, properties: {count: {type: integer}}}},
+      requestBody: {content: {
+        application/json-patch+json: {schema: {type: object, properties: {count: {type: integer}}}},
         application/merge-patch+json: {schema: {type: object, properties: {count: {type: integer}}}}}}
       responses: {}
   /files:
