@@ -181,8 +181,13 @@ func (e *Engine) makeContainers(
 	if b.Live != nil && len(made.trees) > 0 {
 		b.Live(made.trees)
 	}
+	// While a gateway starts, Podman answers no question about a container that refers to it.
+	state, err := e.inspectMade(ctx, created.id)
+	if err != nil {
+		return 1, err
+	}
 	if b.Unsealed {
-		return e.fill(ctx, b, created)
+		return e.fill(ctx, b, created, state)
 	}
 	runs := make(chan struct{}) // closed when it does, or has failed
 	started := make(chan error, 1)
@@ -192,7 +197,7 @@ func (e *Engine) makeContainers(
 		started <- e.startGateway(ctx, made.gateway, run)
 	}()
 	made.ready = sync.OnceValue(func() error { return <-started })
-	code, err = e.fill(ctx, b, created)
+	code, err = e.fill(ctx, b, created, state)
 	if err != nil {
 		return code, cmp.Or(made.ready(), err)
 	}
@@ -202,11 +207,11 @@ func (e *Engine) makeContainers(
 
 // fill checks that the image can run the command, and puts the session's files
 // into the container. The code is what a shell would exit with.
-func (e *Engine) fill(ctx context.Context, b box, made createdBox) (code int, err error) {
+func (e *Engine) fill(ctx context.Context, b box, made createdBox, state engine.State) (code int, err error) {
 	if err := e.own(ctx, b, &made); err != nil {
 		return 1, err
 	}
-	report, err := e.preflight(ctx, b, made.id)
+	report, err := e.preflight(ctx, b, made.id, state)
 	if len(report.Missing) > 0 {
 		return 1, &ImageError{Image: b.Image.Ref, Missing: report.Missing}
 	}

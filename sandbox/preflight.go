@@ -63,7 +63,11 @@ func (e *Engine) Check(ctx context.Context, s Spec) (_ Report, err error) {
 		return Report{}, err
 	}
 	defer func() { _ = e.Remove(context.WithoutCancel(ctx), id) }()
-	r, err := e.preflight(ctx, b, id)
+	made, err := e.inspectMade(ctx, id)
+	if err != nil {
+		return Report{}, err
+	}
+	r, err := e.preflight(ctx, b, id, made)
 	if bad := (*CommandError)(nil); errors.As(err, &bad) {
 		r.Missing = append(r.Missing, "the command "+b.Command[0]+" on its PATH")
 	} else if err != nil {
@@ -159,16 +163,20 @@ func (e *ImageError) Error() string {
 	return fmt.Sprintf("use the image %s for a sandbox: it lacks %s", e.Image, strings.Join(e.Missing, "; "))
 }
 
+// inspectMade returns what the engine says of a sandbox that is made and not started.
+func (e *Engine) inspectMade(ctx context.Context, id string) (engine.State, error) {
+	made, err := e.Inspect(ctx, id)
+	if err != nil {
+		return made, fmt.Errorf("look at the sandbox: %w", err)
+	}
+	return made, nil
+}
+
 // preflight inspects a sandbox that is made and not started. What its image
 // lacks is in the report, except the command itself, which is a CommandError.
-func (e *Engine) preflight(ctx context.Context, b box, id string) (Report, error) {
-	var r Report
-	c, err := e.Inspect(ctx, id)
-	if err != nil {
-		return r, fmt.Errorf("look at the sandbox: %w", err)
-	}
-	r.User, r.layer = c.User, c.Layer
-	dirs := searchPath(c.Env)
+func (e *Engine) preflight(ctx context.Context, b box, id string, made engine.State) (Report, error) {
+	r := Report{User: made.User, layer: made.Layer}
+	dirs := searchPath(made.Env)
 	for _, name := range b.Needs {
 		if _, err := e.findCommand(ctx, b, id, name, dirs); errors.As(err, new(*CommandError)) {
 			r.Missing = append(r.Missing, "the command "+name+" on its PATH")
@@ -176,6 +184,7 @@ func (e *Engine) preflight(ctx context.Context, b box, id string) (Report, error
 			return r, err
 		}
 	}
+	var err error
 	r.Command, err = e.findCommand(ctx, b, id, b.Command[0], dirs)
 	return r, err
 }
