@@ -76,7 +76,7 @@ func (s *Counting) begin() error {
 		return err
 	}
 	s.hash = hashOf.hashOf
-	s.index, _ = openIndex(s.db.path) // without one, all rows are read
+	s.index = openIndex(s.db.path)
 	s.block = NewIndexBlock(0)
 	return nil
 }

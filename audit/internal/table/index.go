@@ -49,18 +49,19 @@ func IndexPath(path string) string { return filepath.Join(filepath.Dir(path), In
 
 var errNoIndex = errors.New("there is no index")
 
-// openIndex opens the index of the database at path for reading.
-func openIndex(path string) (*indexFile, error) {
+// openIndex opens the index of the database at path for reading. It returns nil if there is none that can be read:
+// then all rows are read.
+func openIndex(path string) *indexFile {
 	f, err := os.OpenFile(IndexPath(path), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	x := &indexFile{file: f}
-	if err := x.readHead(); err != nil {
+	if x.readHead() != nil {
 		_ = f.Close()
-		return nil, err
+		return nil
 	}
-	return x, nil
+	return x
 }
 
 func (x *indexFile) readHead() error {

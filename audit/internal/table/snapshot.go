@@ -58,7 +58,7 @@ func (s *snapshot) begin(ctx context.Context) (err error) {
 		return err
 	}
 	s.hash = s.driverHash
-	s.index, _ = openIndex(s.db.path) // without one, all rows are read
+	s.index = openIndex(s.db.path)
 	s.block = NewIndexBlock(0)
 	return nil
 }
