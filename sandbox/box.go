@@ -140,7 +140,8 @@ type containers struct {
 	command *engine.Container
 	trees   []*LiveTree // of the command
 
-	ready func() error // waits until the gateway is ready; nil: there is none
+	ready func() error    // waits until the gateway is ready; nil: it is not being started
+	runs  <-chan struct{} // closed when the gateway runs and is held, is ready or has failed; nil as ready
 }
 
 // all returns the containers in the order in which they were made.
@@ -153,8 +154,8 @@ func (c containers) all() (all []*engine.Container) {
 	return all
 }
 
-// makeContainers makes the containers of a run, begins to start the gateway, and
-// fills the command's container meanwhile. When it returns, the gateway is ready, or
+// makeContainers makes the containers of a run, begins to start the gateway, and makes
+// or at least fills the command's container meanwhile. When it returns, the gateway is ready, or
 // runs and is held. One whose creation failed is in made too, by its name: a call
 // that was given up may still be done. The code is that of fill.
 func (e *Engine) makeContainers(
@@ -166,12 +167,21 @@ func (e *Engine) makeContainers(
 		if err != nil {
 			return 1, err
 		}
+		if e.MakesBeside() {
+			e.beginGateway(ctx, made)
+		}
 	}
+	defer func() {
+		if err != nil && made.ready != nil { // the gateway may be the reason, and is not removed while it starts
+			if gatewayErr := made.ready(); gatewayErr != nil {
+				code, err = 1, gatewayErr
+			}
+		}
+	}()
 	if b, err = files(); err != nil {
 		return 1, err
 	}
-	// It has the gateway's network only from its own start on. While a gateway starts, Podman makes no container that
-	// refers to it.
+	// It has the gateway's network only from its own start on.
 	created, err := e.createBox(ctx, b, made.gateway, seccomp)
 	made.command = &engine.Container{ID: cmp.Or(created.id, b.name("box"))}
 	if err != nil {
@@ -181,28 +191,29 @@ func (e *Engine) makeContainers(
 	if b.Live != nil && len(made.trees) > 0 {
 		b.Live(made.trees)
 	}
-	// While a gateway starts, Podman answers no question about a container that refers to it.
-	state, err := e.inspectMade(ctx, created.id)
+	state, err := e.inspectMade(ctx, created.id) // before Podman starts the gateway, see MakesBeside
 	if err != nil {
 		return 1, err
 	}
-	if b.Unsealed {
-		return e.fill(ctx, b, created, state)
+	if !b.Unsealed && made.ready == nil {
+		e.beginGateway(ctx, made)
 	}
-	runs := make(chan struct{}) // closed when it does, or has failed
-	started := make(chan error, 1)
+	if code, err = e.fill(ctx, b, created, state); err == nil && made.runs != nil {
+		<-made.runs
+	}
+	return code, err
+}
+
+// beginGateway begins to start the gateway.
+func (e *Engine) beginGateway(ctx context.Context, made *containers) {
+	runs, started := make(chan struct{}), make(chan error, 1)
+	gateway := made.gateway
 	go func() {
 		run := sync.OnceFunc(func() { close(runs) })
 		defer run()
-		started <- e.startGateway(ctx, made.gateway, run)
+		started <- e.startGateway(ctx, gateway, run)
 	}()
-	made.ready = sync.OnceValue(func() error { return <-started })
-	code, err = e.fill(ctx, b, created, state)
-	if err != nil {
-		return code, cmp.Or(made.ready(), err)
-	}
-	<-runs
-	return 1, nil
+	made.runs, made.ready = runs, sync.OnceValue(func() error { return <-started })
 }
 
 // fill checks that the image can run the command, and puts the session's files

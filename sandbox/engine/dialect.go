@@ -34,6 +34,9 @@ type dialect interface {
 	ownedTmpfs(uid, gid int) (options string, ok bool)
 	// copiesOwners reports whether an archive of a container's files has their owners.
 	copiesOwners() bool
+	// makesBeside reports whether a container that refers to another's network
+	// is made while that one starts.
+	makesBeside() bool
 	// sizesCreated reports whether a terminal can be resized before its
 	// container has been started.
 	sizesCreated() bool

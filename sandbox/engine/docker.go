@@ -58,6 +58,8 @@ func (docker) ownedTmpfs(uid, gid int) (string, bool) {
 
 func (docker) copiesOwners() bool { return true }
 
+func (docker) makesBeside() bool { return true }
+
 func (docker) sizesCreated() bool { return false }
 
 func (docker) exit(ctx context.Context, e *Engine, c *Container) (Exit, error) {

@@ -125,6 +125,8 @@ func (podman) ownedTmpfs(int, int) (string, bool) { return "", false }
 // copiesOwners reports false: Podman makes all that it copies the container's user's.
 func (podman) copiesOwners() bool { return false }
 
+func (podman) makesBeside() bool { return false }
+
 func (podman) sizesCreated() bool { return true }
 
 // exit asks Podman's own API: behind Docker's call, Podman 4 polls the container's

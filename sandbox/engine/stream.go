@@ -112,6 +112,10 @@ func (e *Engine) Resize(ctx context.Context, id string, height, width uint) erro
 	return e.cli.ContainerResize(ctx, id, container.ResizeOptions{Height: height, Width: width})
 }
 
+// MakesBeside reports whether a container that refers to another's network is made, and asked about, while that one
+// starts. Podman holds the lock of a container that it starts.
+func (e *Engine) MakesBeside() bool { return e.dialect.makesBeside() }
+
 // SizesCreated reports whether Resize has an effect before the container has
 // been started. Where it has not, the terminal's program may be there only a
 // moment after the start.
