@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 )
 
@@ -18,6 +19,9 @@ func NeedNPM(t testing.TB) {
 		Need(t, "npm, which comes with Node.js")
 	}
 }
+
+// installing is held while packages are installed: tests that run at the same time may want the same.
+var installing sync.Mutex
 
 // NodeModules returns a directory with Node's packages as the package-lock.json of dir names them, and the other files
 // of dir. They are installed once, into the user's cache, under a name that begins with name.
@@ -31,6 +35,8 @@ func NodeModules(name, dir string) (string, error) {
 		return "", err
 	}
 	sum := sha256.Sum256(lock)
+	installing.Lock()
+	defer installing.Unlock()
 	installed := filepath.Join(cache, "aileron", name+"-"+hex.EncodeToString(sum[:])[:16])
 	if _, err := os.Stat(installed); err == nil {
 		return installed, nil
