@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -185,6 +187,9 @@ func (u *user) ask(args ...string) string {
 	cmd.Env = harness.EngineEnv(u.t)
 	out, err := cmd.Output()
 	if err != nil {
+		if ee := (*exec.ExitError)(nil); errors.As(err, &ee) {
+			err = fmt.Errorf("%w: %s", err, ee.Stderr)
+		}
 		u.t.Fatalf("%s %s: %v", u.engine, strings.Join(args, " "), err)
 	}
 	return string(out)
@@ -197,6 +202,9 @@ func (u *user) list(args ...string) string {
 	cmd.Env = harness.EngineEnv(u.t)
 	out, err := harness.List(cmd)
 	if err != nil {
+		if ee := (*exec.ExitError)(nil); errors.As(err, &ee) {
+			err = fmt.Errorf("%w: %s", err, ee.Stderr)
+		}
 		u.t.Fatalf("%s %s: %v", u.engine, strings.Join(args, " "), err)
 	}
 	return out
