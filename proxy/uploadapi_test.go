@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/spec"
@@ -223,5 +224,39 @@ func TestFilesKeepToTheLimitOfBodies(t *testing.T) {
 	if status != 413 || !strings.Contains(text, "the files make a body of 1048577 bytes, and at most 1048576 are sent") ||
 		len(w.requests()) != 0 {
 		t.Errorf("%d %s", status, text)
+	}
+}
+
+// A file that waits for a person is not slow, and is sent whole when they have approved it.
+func TestAFileThatWaitsIsNotSlow(t *testing.T) {
+	const span, size = 100 * time.Millisecond, maxDigested + 4<<20
+	a := newAsks(t, time.Hour, hello, func(c *Config) { c.Limits.Wire.Progress = span })
+	asking := strings.Replace(uploadsSpec, `"body":"raw",`, `"body":"raw","approval":"required",`, 1)
+	a.index = must.Get(spec.NewIndex([]*spec.Connector{must.Get(spec.Load([]byte(callsManifest), []byte(asking)))(t)}))(t)
+	a.grant("api_key/x/me")
+	line := strings.TrimSuffix(invocation("put", `{"id":"7"}`), "}") +
+		fmt.Sprintf(`,"files":[{"input":"content","size":%d}]}`, size) + "\n"
+	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+a.addr+operationsPath,
+		io.MultiReader(strings.NewReader(line), io.LimitReader(zeros{}, size))))(t)
+	req.ContentLength = int64(len(line)) + size
+	req.Header.Set("Authorization", "Bearer "+testToken)
+	req.Header.Set("Content-Type", "application/vnd.aileron.call.v1")
+	responded := make(chan string)
+	go func() {
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			responded <- err.Error()
+			return
+		}
+		defer res.Body.Close()
+		text, _ := io.ReadAll(res.Body)
+		responded <- string(text)
+	}()
+	q := a.pending(1)[0]
+	<-time.After(3 * span)
+	a.approve(q.ID)
+	text := <-responded
+	if !strings.Contains(text, `"upstream_status":200`) || len(a.bodies) != 1 || len(a.bodies[0]) != size {
+		t.Errorf("%s; the upstream received %d requests", text, len(a.bodies))
 	}
 }
