@@ -190,12 +190,23 @@ func (s *Store) writeCache(connector *spec.Connector, c contents) {
 	if m.FQN == connector.FQN && m.Version == connector.Version && m.hasFilesOf(c) {
 		return // the digests of the same bytes
 	}
-	m = cacheEntry{FQN: connector.FQN, Version: connector.Version, Hash: connector.Hash, Files: map[string]string{}}
+	s.writeDigests(connector, c.digests())
+}
+
+// digests returns the digest of each file of a connector.
+func (c contents) digests() map[string]string {
+	all := map[string]string{}
 	for _, name := range hashedFiles {
 		if data, ok := c[name]; ok {
-			m.Files[name] = sha256Digest(data)
+			all[name] = sha256Digest(data)
 		}
 	}
+	return all
+}
+
+// writeDigests writes the cache of a verified connector whose files have these digests.
+func (s *Store) writeDigests(connector *spec.Connector, digests map[string]string) {
+	m := cacheEntry{FQN: connector.FQN, Version: connector.Version, Hash: connector.Hash, Files: digests}
 	raw, err := json.Marshal(m)
 	if err != nil {
 		return

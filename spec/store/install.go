@@ -131,7 +131,13 @@ func (i *installation) add(ctx context.Context, src Source) (Installed, error) {
 	if err := i.checkVersion(connector); err != nil {
 		return Installed{}, err
 	}
-	put := func() error { return i.s.put(connector.Hash, c) }
+	put, discard, err := i.s.prepare(connector.Hash, c)
+	if err != nil {
+		return Installed{}, fmt.Errorf("install %s: %w", connector.FQN, err)
+	}
+	defer discard()
+	digests := c.digests()
+	c.release() // before the database of the audit log is open
 	if i.around != nil {
 		inner := put
 		put = func() error { return i.around(connector, inner) }
@@ -139,8 +145,7 @@ func (i *installation) add(ctx context.Context, src Source) (Installed, error) {
 	if err := put(); err != nil {
 		return Installed{}, fmt.Errorf("install %s: %w", connector.FQN, err)
 	}
-	i.s.writeCache(connector, c)
-	c.release()
+	i.s.writeDigests(connector, digests)
 	i.entries = append(i.entries, Entry{FQN: connector.FQN, Version: connector.Version, Hash: connector.Hash})
 	return out, nil
 }
@@ -213,27 +218,38 @@ func (s *Store) Find(fqn spec.FQN, version string) (Entry, error) {
 	return Entry{}, ErrNotInstalled
 }
 
-// put writes the files beside the store, flushes them, and moves them into it with
-// one rename. It replaces a broken entry of the same hash. The lock is held.
-func (s *Store) put(hash string, c contents) error {
+// prepare writes the files beside the store, and flushes them. What it returns as put moves them into the store with
+// one rename, and replaces a broken entry of the same hash; discard removes what was not moved. The lock is held.
+func (s *Store) prepare(hash string, c contents) (put func() error, discard func(), err error) {
 	tmp, err := os.MkdirTemp(filepath.Join(s.dir, "tmp"), "install-")
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	defer os.RemoveAll(tmp)
+	discard = func() { _ = os.RemoveAll(tmp) }
+	defer func() {
+		if err != nil {
+			discard()
+		}
+	}()
 	name := strings.TrimPrefix(hash, "sha256:")
-	fresh, final := filepath.Join(tmp, name), filepath.Join(s.connectors(), name)
+	fresh := filepath.Join(tmp, name)
 	if err := os.Mkdir(fresh, 0o700); err != nil {
-		return err
+		return nil, nil, err
 	}
 	for name, data := range c {
 		if err := writeFlushed(filepath.Join(fresh, name), data); err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
 	if err := durable.SyncDir(fresh); err != nil {
-		return err
+		return nil, nil, err
 	}
+	return func() error { return s.put(tmp, name) }, discard, nil
+}
+
+// put moves the files of a connector from tmp into the store.
+func (s *Store) put(tmp, name string) error {
+	fresh, final := filepath.Join(tmp, name), filepath.Join(s.connectors(), name)
 	if err := os.Rename(final, filepath.Join(tmp, "broken")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
