@@ -15,6 +15,7 @@ require (
 	github.com/creack/pty v1.1.24
 	github.com/docker/docker v28.5.2+incompatible
 	github.com/docker/go-units v0.5.0
+	github.com/elastic/go-seccomp-bpf v1.6.0
 	github.com/elazarl/goproxy v1.9.2
 	github.com/google/martian/v3 v3.3.3
 	github.com/google/nftables v0.3.0

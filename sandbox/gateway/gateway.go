@@ -66,6 +66,9 @@ type Config struct {
 	Ports string
 	// User is the user and group id to serve as; 0 is DefaultUser.
 	User int
+	// KeepUser serves as the user that started the gateway: in a user namespace that maps one user alone there is no
+	// other. All else that makes a process privileged is dropped all the same.
+	KeepUser bool
 	// Ready receives the line "ready" when everything is set up, all
 	// privileges are gone and the first byte may come; nil discards it.
 	Ready io.Writer

@@ -217,7 +217,12 @@ func TestAThreadThatKeptAPrivilegeIsNamed(t *testing.T) {
 	const dropped = "Name:\taileron\nUid:\t7\t7\t7\t7\nGid:\t7\t7\t7\t7\nGroups:\t\n" +
 		"CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n" +
 		"CapBnd:\t0000000000000000\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\n"
-	if err := checkThread(dropped, 7); err != nil {
+	want := func() map[string]string {
+		want := unprivileged()
+		want["Uid"], want["Gid"], want["Groups"] = "7 7 7 7", "7 7 7 7", ""
+		return want
+	}
+	if err := checkThread(dropped, want()); err != nil {
 		t.Errorf("all is dropped: %v", err)
 	}
 	for was, kept := range map[string]string{
@@ -227,11 +232,11 @@ func TestAThreadThatKeptAPrivilegeIsNamed(t *testing.T) {
 		"CapAmb:\t0000000000000000": "CapAmb:\t0000000000001000", "NoNewPrivs:\t1": "NoNewPrivs:\t0",
 	} {
 		name, _, _ := strings.Cut(was, ":")
-		err := checkThread(strings.Replace(dropped, was, kept, 1), 7)
+		err := checkThread(strings.Replace(dropped, was, kept, 1), want())
 		if err == nil || !strings.HasPrefix(err.Error(), name+" is ") {
 			t.Errorf("%q: %v, want an error that names %s", kept, err, name)
 		}
-		err = checkThread(strings.Replace(dropped, was+"\n", "", 1), 7)
+		err = checkThread(strings.Replace(dropped, was+"\n", "", 1), want())
 		if err == nil || err.Error() != name+" is missing" {
 			t.Errorf("without %s: %v", name, err)
 		}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,9 +17,31 @@ import (
 // dropPrivileges makes every thread of the process run as an ordinary user, for
 // good: no capability in any set, none to be gained by executing a program, no
 // supplementary group.
-func dropPrivileges(id int) error {
+func (c Config) dropPrivileges() error {
 	// The bounding set first: changing it takes CAP_SETPCAP, which is lost with
 	// the user.
+	if err := dropBounding(); err != nil {
+		return err
+	}
+	if !c.KeepUser {
+		if err := becomeUser(c.User); err != nil {
+			return err
+		}
+	}
+	return dropCapabilities()
+}
+
+// DropCapabilities empties every capability set of every thread of the process,
+// for good, and sets no-new-privileges. It takes CAP_SETPCAP.
+func DropCapabilities() error {
+	if err := dropBounding(); err != nil {
+		return err
+	}
+	return dropCapabilities()
+}
+
+// dropBounding empties the bounding and the ambient set.
+func dropBounding() error {
 	for c := uintptr(0); ; c++ {
 		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
 		if errors.Is(err, unix.EINVAL) && c > 0 {
@@ -38,6 +61,11 @@ func dropPrivileges(id int) error {
 	if errno != 0 && errno != unix.EINVAL { // kernels before 4.3 have no ambient set
 		return fmt.Errorf("empty the ambient set: %w", explain(errno))
 	}
+	return nil
+}
+
+// becomeUser changes the user and the groups.
+func becomeUser(id int) error {
 	// These three act on all threads by themselves.
 	if err := syscall.Setgroups(nil); err != nil {
 		return fmt.Errorf("drop the supplementary groups: %w", err)
@@ -48,10 +76,14 @@ func dropPrivileges(id int) error {
 	if err := syscall.Setresuid(id, id, id); err != nil {
 		return fmt.Errorf("become user %d: %w", id, err)
 	}
+	return nil
+}
+
+func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
 	//nolint:gosec // the kernel reads it during the call
-	errno = onAllThreads(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0)
+	errno := onAllThreads(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0)
 	runtime.KeepAlive(&header)
 	runtime.KeepAlive(&none)
 	if errno != 0 {
@@ -78,7 +110,24 @@ func explain(errno syscall.Errno) error {
 
 // checkDropped returns an error if, in the kernel's own account, a thread of the
 // process still has a privilege.
-func checkDropped(id int) error {
+func (c Config) checkDropped() error {
+	want := unprivileged()
+	if !c.KeepUser {
+		ids := fmt.Sprintf("%d %d %d %d", c.User, c.User, c.User, c.User)
+		want["Uid"], want["Gid"], want["Groups"] = ids, ids, ""
+	}
+	return checkThreads(want)
+}
+
+// CheckDropped returns an error if, in the kernel's own account, a thread of the
+// process has a capability, or can gain one.
+func CheckDropped() error { return checkThreads(unprivileged()) }
+
+func unprivileged() map[string]string {
+	return map[string]string{"NoNewPrivs": "1", "CapInh": "0", "CapPrm": "0", "CapEff": "0", "CapBnd": "0", "CapAmb": "0"}
+}
+
+func checkThreads(want map[string]string) error {
 	files, err := filepath.Glob("/proc/self/task/*/status")
 	if err != nil || len(files) == 0 {
 		return errors.New("/proc shows no thread of this process")
@@ -92,7 +141,7 @@ func checkDropped(id int) error {
 		if err != nil {
 			return err
 		}
-		if err := checkThread(string(data), id); err != nil {
+		if err := checkThread(string(data), maps.Clone(want)); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		seen++
@@ -103,11 +152,8 @@ func checkDropped(id int) error {
 	return nil
 }
 
-// checkThread checks the status file of one thread: proc(5).
-func checkThread(status string, id int) error {
-	ids := fmt.Sprintf("%d %d %d %d", id, id, id, id)
-	want := map[string]string{"Uid": ids, "Gid": ids, "Groups": "", "NoNewPrivs": "1",
-		"CapInh": "0", "CapPrm": "0", "CapEff": "0", "CapBnd": "0", "CapAmb": "0"}
+// checkThread checks the status file of one thread, proc(5), and consumes want.
+func checkThread(status string, want map[string]string) error {
 	for line := range strings.Lines(status) {
 		key, value, _ := strings.Cut(line, ":")
 		wanted, ok := want[key]

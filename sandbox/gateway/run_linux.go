@@ -19,7 +19,8 @@ import (
 // has ended; an error names the step that failed.
 //
 // The process must start as root with NET_ADMIN, SETUID, SETGID and SETPCAP in
-// a namespace that has no device but loopback. It must be built without cgo:
+// a namespace that has no device but loopback, or with [Config.KeepUser] with
+// NET_ADMIN and SETPCAP there. It must be built without cgo:
 // only then can Go change the privileges of all threads at once.
 func Run(ctx context.Context, cfg Config) error {
 	cfg = cfg.withDefaults()
@@ -35,10 +36,10 @@ func Run(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("listen: %w", err)
 	}
 	defer l.close()
-	if err := dropPrivileges(cfg.User); err != nil {
+	if err := cfg.dropPrivileges(); err != nil {
 		return fmt.Errorf("drop privileges: %w", err)
 	}
-	if err := checkDropped(cfg.User); err != nil {
+	if err := cfg.checkDropped(); err != nil {
 		return fmt.Errorf("check that privileges are dropped: %w", err)
 	}
 	for _, path := range []string{cfg.Proxy, cfg.Redirect} {

@@ -1,0 +1,122 @@
+package native
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// cgroup is the control group of a sandbox, beside that of this process.
+type cgroup struct {
+	path string
+	dir  *os.File
+}
+
+// cgroupRoot is where systemd mounts control groups of version 2, and cgroupPeriod the time of cpu.max in microseconds.
+const (
+	cgroupRoot   = "/sys/fs/cgroup"
+	cgroupPeriod = 100_000
+)
+
+// makeCgroup makes a control group with the limits of a sandbox, where this user has been given the right to: a service
+// manager delegates it. It returns nil where there is none, and the limits that are not enforced, for people.
+func makeCgroup(c Config) (*cgroup, []string) {
+	var wanted []string
+	if c.Memory > 0 {
+		wanted = append(wanted, "memory")
+	}
+	if c.CPUs > 0 {
+		wanted = append(wanted, "cpus")
+	}
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	parent, err := cgroupParent()
+	if err != nil {
+		return nil, wanted
+	}
+	path, err := os.MkdirTemp(parent, "aileron-")
+	if err != nil {
+		return nil, wanted
+	}
+	g := &cgroup{path: path}
+	if g.dir, err = os.Open(path); err != nil {
+		g.remove()
+		return nil, wanted
+	}
+	return g, g.limit(c)
+}
+
+// cgroupParent is the group above that of this process: one that has processes has no groups with limits.
+func cgroupParent() (string, error) {
+	if _, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers")); err != nil {
+		return "", err // version 1, or both
+	}
+	data, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(data)) {
+		if own, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok && own != "/" {
+			return filepath.Join(cgroupRoot, filepath.Dir(own)), nil
+		}
+	}
+	return "", os.ErrNotExist
+}
+
+// limit sets the limits, and returns those that could not be set.
+func (g *cgroup) limit(c Config) (unenforced []string) {
+	set := func(file, value string) bool {
+		return os.WriteFile(filepath.Join(g.path, file), []byte(value), 0) == nil
+	}
+	if c.Memory > 0 {
+		if !set("memory.max", strconv.FormatInt(c.Memory, 10)) {
+			unenforced = append(unenforced, "memory")
+		}
+		_ = set("memory.swap.max", "0") // where there is swap
+	}
+	if c.CPUs > 0 && !set("cpu.max", fmt.Sprintf("%d %d", int64(c.CPUs*cgroupPeriod), cgroupPeriod)) {
+		unenforced = append(unenforced, "cpus")
+	}
+	if c.Processes > 0 {
+		_ = set("pids.max", strconv.Itoa(c.Processes)) // which RLIMIT_NPROC bounds too
+	}
+	return unenforced
+}
+
+// outOfMemory reports whether the kernel has killed a process of the group.
+func (g *cgroup) outOfMemory() bool {
+	if g == nil {
+		return false
+	}
+	data, err := os.ReadFile(filepath.Join(g.path, "memory.events"))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(data)) {
+		if n, ok := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); ok {
+			return n != "0"
+		}
+	}
+	return false
+}
+
+// remove removes the group, whose processes have ended.
+func (g *cgroup) remove() {
+	if g == nil {
+		return
+	}
+	if g.dir != nil {
+		_ = g.dir.Close()
+	}
+	for range 50 { // the kernel may take a moment to see that
+		if err := syscall.Rmdir(g.path); err == nil || os.IsNotExist(err) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

@@ -1,0 +1,32 @@
+//go:build !linux
+
+package native
+
+import (
+	"io"
+	"os"
+	"syscall"
+)
+
+// Sandbox is one that is sealed, and whose command waits. There is none but on Linux.
+type Sandbox struct {
+	Stdin          io.WriteCloser
+	Stdout, Stderr io.ReadCloser
+	Terminal       *os.File
+	Unenforced     []string
+}
+
+// Start returns a [Refusal].
+func Start(Config) (*Sandbox, error) {
+	return nil, &Refusal{Reason: "it takes Linux", Remedy: "use an engine: --sandbox=podman or --sandbox=docker"}
+}
+
+// Begin, Signal, Ended, OutOfMemory and Close are those of Linux.
+func (*Sandbox) Begin() error          { return nil }
+func (*Sandbox) Signal(syscall.Signal) {}
+func (*Sandbox) Ended() <-chan int     { return nil }
+func (*Sandbox) OutOfMemory() bool     { return false }
+func (*Sandbox) Close()                {}
+
+// RunStage runs a process of a sandbox's own.
+func RunStage() { os.Exit(1) }

@@ -1,0 +1,80 @@
+// Command box runs a command in a sandbox of package native, without aileron: built without cgo for the tests, which
+// run it as several users.
+//
+//	box CONFIG.json
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/ALRubinger/aileron/sandbox/native"
+)
+
+func main() {
+	if native.IsStage() {
+		native.RunStage()
+	}
+	code, err := run(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "box:", err)
+		if r := (*native.Refusal)(nil); errors.As(err, &r) {
+			fmt.Fprintln(os.Stderr, "hint:", r.Remedy)
+		}
+	}
+	os.Exit(code)
+}
+
+func run(path string) (int, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 125, err
+	}
+	var c native.Config
+	if err := json.Unmarshal(data, &c); err != nil {
+		return 125, err
+	}
+	if c.Binary, err = os.Executable(); err != nil {
+		return 125, err
+	}
+	if c.Etc, err = native.HostEtc(); err != nil {
+		return 125, err
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	box, err := native.Start(c)
+	if err != nil {
+		return 125, err
+	}
+	defer box.Close()
+	var copied sync.WaitGroup
+	if c.TTY {
+		go func() { _, _ = io.Copy(box.Terminal, os.Stdin) }()
+		copied.Go(func() { _, _ = io.Copy(os.Stdout, box.Terminal) })
+	} else {
+		go func() { _, _ = io.Copy(box.Stdin, os.Stdin); _ = box.Stdin.Close() }()
+		copied.Go(func() { _, _ = io.Copy(os.Stdout, box.Stdout) })
+		copied.Go(func() { _, _ = io.Copy(os.Stderr, box.Stderr) })
+	}
+	if err := box.Begin(); err != nil {
+		if bad := (*native.CommandError)(nil); errors.As(err, &bad) {
+			return bad.Code, err
+		}
+		return 125, err
+	}
+	for {
+		select {
+		case sig := <-signals:
+			box.Signal(sig.(syscall.Signal))
+		case code := <-box.Ended():
+			copied.Wait()
+			return code, nil
+		}
+	}
+}
