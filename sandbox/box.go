@@ -73,7 +73,7 @@ func (e *Engine) run(ctx context.Context, b box) (code int, err error) {
 		return 1, fmt.Errorf("make a directory for the sandbox's files: %w", err)
 	}
 	defer os.RemoveAll(b.mounts)
-	if err := e.forbiddenMount(b); err != nil {
+	if err := forbiddenMount(b, e.Sockets()); err != nil {
 		return 1, err
 	}
 	if b.Protect != nil {
@@ -118,10 +118,10 @@ func (e *Engine) run(ctx context.Context, b box) (code int, err error) {
 func (e *Engine) beginFiles(ctx context.Context, b box) func() (box, error) {
 	done := make(chan error, 1)
 	go func() {
-		err := e.addFiles(ctx, &b)
+		err := b.addFiles(func() (*ImageFS, error) { return e.OpenImage(ctx, b.Image) })
 		if err == nil {
 			b.treesDir = b.makeTreesDir()
-			err = e.forbiddenMount(b)
+			err = forbiddenMount(b, e.Sockets())
 		}
 		if err == nil {
 			b.mounted, err = mountTrees(b)

@@ -28,10 +28,7 @@ const hostname = "box"
 // resolver.
 func nameFiles(b box) ([]engine.Mount, error) {
 	var mounts []engine.Mount
-	for name, text := range map[string]string{
-		"resolv.conf": "nameserver 127.0.0.53\noptions ndots:1 timeout:2 attempts:1\n",
-		"hosts":       "127.0.0.1\tlocalhost " + hostname + "\n::1\tlocalhost ip6-localhost ip6-loopback\n",
-	} {
+	for name, text := range nameTexts() {
 		at := filepath.Join(b.mounts, name)
 		if err := writePublic(at, []byte(text), 0o644); err != nil {
 			return nil, fmt.Errorf("write the sandbox's %s: %w", name, err)
@@ -39,6 +36,14 @@ func nameFiles(b box) ([]engine.Mount, error) {
 		mounts = append(mounts, engine.Mount{Source: at, Target: "/etc/" + name, ReadOnly: true})
 	}
 	return mounts, nil
+}
+
+// nameTexts are what resolves names, by the names of the files in /etc.
+func nameTexts() map[string]string {
+	return map[string]string{
+		"resolv.conf": "nameserver 127.0.0.53\noptions ndots:1 timeout:2 attempts:1\n",
+		"hosts":       "127.0.0.1\tlocalhost " + hostname + "\n::1\tlocalhost ip6-localhost ip6-loopback\n",
+	}
 }
 
 // mountFiles are a sandbox's files as mounts, from a directory on the host:
@@ -179,13 +184,13 @@ func masks(b box) ([]string, error) {
 // lies in its project or in a mount: the engine's socket, with which a sandbox
 // would control the host, and the session's. So it is for a mount whose source
 // has become a link since it was checked: another sandbox may write to it.
-func (e *Engine) forbiddenMount(b box) error {
+func forbiddenMount(b box, engineSockets []string) error {
 	for _, m := range b.Spec.Mounts {
 		if real, err := filepath.EvalSymlinks(m.Source); err != nil || real != m.Source {
 			return fmt.Errorf("mount %s: it was replaced since the start", m.Source)
 		}
 	}
-	for _, path := range append([]string{b.Sockets, b.mounts, b.treesDir}, e.Sockets()...) {
+	for _, path := range append([]string{b.Sockets, b.mounts, b.treesDir}, engineSockets...) {
 		real, err := filepath.EvalSymlinks(path)
 		if path == "" || err != nil {
 			continue

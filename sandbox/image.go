@@ -68,10 +68,11 @@ type Build struct {
 const (
 	tierBase, tierBYO = "base", "byo"
 	tierDevcontainer  = "devcontainer"
+	tierHost          = "host"
 )
 
 // Tier returns what composes the image: base is aileron, devcontainer a project's devcontainer.json, and byo is an
-// image that is used as it is.
+// image that is used as it is. host is a native sandbox, which has this host's programs.
 func (i Image) Tier() string {
 	switch {
 	case i.tier != "":

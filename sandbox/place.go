@@ -48,6 +48,10 @@ func (p *Prepared) PlaceProject(ctx context.Context) error {
 		p.Displaced = err.Error()
 		return nil //nolint:nilerr // the sandbox can do without
 	}
+	if p.IsNative() {
+		p.Place = p.spec.Dir
+		return nil
+	}
 	err := p.Engine.checkImagePlace(ctx, p.spec, p.Image)
 	switch bad := (*placeError)(nil); {
 	case errors.As(err, &bad):

@@ -40,7 +40,7 @@ exit 0`
 func (e *Engine) Check(ctx context.Context, s Spec) (_ Report, err error) {
 	defer e.Explain(&err)
 	b := box{Spec: s}
-	if err := e.forbiddenMount(b); err != nil {
+	if err := forbiddenMount(b, e.Sockets()); err != nil {
 		return Report{}, err
 	}
 	dir, err := engine.MakeDir()

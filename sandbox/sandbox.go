@@ -57,7 +57,7 @@ const (
 // Spec describes a sandbox: the command, its image and its project, and the
 // engine that is to run it.
 type Spec struct {
-	Engine   string          // podman, docker, or auto for the first that responds
+	Engine   string          // podman, docker, native, or auto for the first engine that responds
 	Patience engine.Patience // for the engine
 
 	Image    Image
@@ -86,6 +86,8 @@ type Spec struct {
 	// Limit returns the limits of the sandbox on a machine; nil is no limit.
 	Limit func(machine engine.Limits) engine.Limits
 
+	// Proxy is off for a sandbox that is not mediated.
+	Proxy string
 	// UplinkRoot is a directory of this host that will have the sockets of the
 	// [Uplink] somewhere below. "" is for a sandbox without an uplink, which is
 	// not sealed.
@@ -100,9 +102,9 @@ type Spec struct {
 	Log *slog.Logger
 }
 
-// Prepared is a sandbox that can be run on an engine.
+// Prepared is a sandbox that can be run: on an engine, or natively without one.
 type Prepared struct {
-	Engine *Engine
+	Engine *Engine       // nil: it is native
 	Image  Image         // its id is that of what will run
 	Limits engine.Limits // what the command may use
 
@@ -117,6 +119,7 @@ type Prepared struct {
 	Place, Displaced string
 
 	spec   Spec
+	etc    []byte         // of a native sandbox: what it has of this host's /etc
 	beside sync.WaitGroup // what Prepare has begun, and only Run needs
 	close  sync.Once
 }
@@ -130,11 +133,14 @@ func Prepare(ctx context.Context, s Spec) (*Prepared, error) { return Begin(ctx,
 // no service. See [Begin].
 type Beginning struct {
 	spec  Spec
-	found func() (*Engine, error) // waits
+	found func() (*Engine, error) // waits; nil: it is native
 }
 
 // Begin begins what [Prepare] does first, beside what the caller does meanwhile. The caller calls Prepare or Close.
 func Begin(ctx context.Context, s Spec) *Beginning {
+	if s.Engine == Native {
+		return &Beginning{spec: s}
+	}
 	type result struct {
 		*Engine
 		error
@@ -152,6 +158,9 @@ func Begin(ctx context.Context, s Spec) *Beginning {
 
 // Close waits until the engine is found, and releases it. The error is why there is none.
 func (b *Beginning) Close() error {
+	if b.found == nil {
+		return nil
+	}
 	e, err := b.found()
 	if err == nil {
 		e.Close()
@@ -161,6 +170,9 @@ func (b *Beginning) Close() error {
 
 // Prepare does what is left of [Prepare].
 func (b *Beginning) Prepare(ctx context.Context) (_ *Prepared, err error) {
+	if b.found == nil {
+		return prepareNative(b.spec)
+	}
 	e, err := b.found()
 	if err != nil {
 		return nil, err
@@ -211,8 +223,37 @@ func (b *Beginning) Prepare(ctx context.Context) (_ *Prepared, err error) {
 func (p *Prepared) Close() {
 	p.close.Do(func() {
 		p.beside.Wait()
-		p.Engine.Close()
+		if p.Engine != nil {
+			p.Engine.Close()
+		}
 	})
+}
+
+// IsNative reports whether the sandbox takes no engine.
+func (p *Prepared) IsNative() bool { return p.Engine == nil }
+
+// Kind returns what runs the sandbox: podman, docker or native.
+func (p *Prepared) Kind() string {
+	if p.IsNative() {
+		return Native
+	}
+	return p.Engine.Kind()
+}
+
+// Version returns that of the engine, or "" without one.
+func (p *Prepared) Version() string {
+	if p.IsNative() {
+		return ""
+	}
+	return p.Engine.Version()
+}
+
+// OpenImage returns the file system of the sandbox's image, or what it has of this host's. It must be closed.
+func (p *Prepared) OpenImage(ctx context.Context) (*ImageFS, error) {
+	if p.IsNative() {
+		return p.openHost()
+	}
+	return p.Engine.OpenImage(ctx, p.Image)
 }
 
 // Uplink is how a sandbox reaches the proxy of its session, and how its command
@@ -310,14 +351,17 @@ type Cover struct {
 func (p *Prepared) Run(ctx context.Context, u Uplink) (code int, err error) {
 	b := box{Spec: p.spec, Uplink: u, Limits: p.Limits, Unsealed: !p.Sealed, Place: p.Place}
 	b.Image = p.Image
+	if p.IsNative() {
+		return p.runNative(ctx, b)
+	}
 	p.beside.Wait() // a sandbox that was left may have the same files
 	return p.Engine.run(ctx, b)
 }
 
 // addFiles adds the files of b that are not known before: those by which its image trusts the proxy, and its trees.
-func (e *Engine) addFiles(ctx context.Context, b *box) error {
+func (b *box) addFiles(open func() (*ImageFS, error)) error {
 	if b.Trust != nil {
-		image, err := e.OpenImage(ctx, b.Image)
+		image, err := open()
 		if err != nil {
 			return err
 		}

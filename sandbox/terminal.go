@@ -16,9 +16,14 @@ const commonTerm = "xterm-256color"
 // (terminfo(5)): where there is none, programs say that the terminal is unknown, and begin with few colours or not at
 // all.
 func (e *Engine) terminalVariables(ctx context.Context, img Image) []string {
+	return terminalVariables(func(term string) bool { return e.describesTerminal(ctx, img, term) })
+}
+
+// terminalVariables is that of an engine, where describes reports whether there is the description of a terminal.
+func terminalVariables(describes func(term string) bool) []string {
 	var env []string
 	if term := os.Getenv("TERM"); term != "" {
-		if !plainTerm.MatchString(term) || term != commonTerm && term != "dumb" && !e.describesTerminal(ctx, img, term) {
+		if !plainTerm.MatchString(term) || term != commonTerm && term != "dumb" && !describes(term) {
 			term = commonTerm
 		}
 		env = append(env, "TERM="+term)
@@ -36,6 +41,10 @@ func (e *Engine) describesTerminal(ctx context.Context, img Image, term string) 
 		return true
 	}
 	defer image.Close()
+	return image.describesTerminal(term)
+}
+
+func (image *ImageFS) describesTerminal(term string) bool {
 	for _, dir := range []string{"usr/share/terminfo", "lib/terminfo", "etc/terminfo", "usr/lib/terminfo"} {
 		if _, err := image.Ask(dir + "/" + term[:1] + "/" + term); err == nil {
 			return true

@@ -80,7 +80,11 @@ func (a completer) flagWords(command string) map[string]words {
 		"reason": of(proxy.Reasons), "store": of(ca.StoreKinds),
 	}
 	switch command {
-	case "launch", "demo", "setup":
+	case "launch":
+		all["sandbox"] = of(func() []string { return append(sandbox.Runtimes(), "off") })
+	case "sandbox run":
+		all["sandbox"] = of(sandbox.Runtimes)
+	case "demo", "setup":
 		all["sandbox"] = of(func() []string { return append(sandbox.Kinds(), "off") })
 	case "audit export":
 		all["format"] = fixed("jsonl", "csv")

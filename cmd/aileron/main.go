@@ -25,11 +25,15 @@ import (
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/internal/protect"
+	"github.com/ALRubinger/aileron/sandbox/native"
 	"github.com/ALRubinger/aileron/spec/signature"
 	"github.com/ALRubinger/aileron/vault"
 )
 
 func main() {
+	if native.IsStage() {
+		native.RunStage()
+	}
 	protected, err := protect.ProtectProcess()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "aileron:", err)

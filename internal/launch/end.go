@@ -89,11 +89,11 @@ func (b *sandboxed) result(ctx context.Context, code int, err error, left bool) 
 		return &ExitError{Code: bad.Code, Err: err} // a shell's code
 	case left && ctx.Err() != nil:
 		b.Infof("aileron: interrupted; %s still has parts of the sandbox, which aileron's reaper removes when it can",
-			b.prepared.Engine.Kind())
+			b.prepared.Kind())
 		return &ExitError{Code: interruptedCode}
 	case left:
 		return hint.New(err, "start %s again: the next session, or aileron sandbox prune, removes what is left",
-			b.prepared.Engine.Kind())
+			b.prepared.Kind())
 	case err != nil:
 		return b.interrupted(ctx, err)
 	case code != 0:
@@ -165,7 +165,7 @@ func (b *sandboxed) limit(machine engine.Limits) engine.Limits {
 // warnUnenforced warns about limits that the kernel does not enforce.
 func (b *sandboxed) warnUnenforced(limits []string) {
 	b.Infof("aileron: warning: [sandbox] %s not enforced: %s has no control group of its own for this sandbox "+
-		"(rootless engines need delegated cgroups of version 2)", strings.Join(limits, ", "), b.prepared.Engine.Kind())
+		"(rootless engines need delegated cgroups of version 2)", strings.Join(limits, ", "), b.prepared.Kind())
 }
 
 // exhaustedCause returns the cause of the end, with code, of a sandbox that ran out of something; "" for any other.

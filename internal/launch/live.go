@@ -225,7 +225,7 @@ func (b *sandboxed) nameLater(ctx context.Context, set shims.Set) error {
 
 // lookUpNames is otherNames for the image of the running sandbox, where nothing is printed over the command.
 func (b *sandboxed) lookUpNames(ctx context.Context, set shims.Set) (map[string]string, error) {
-	image, err := b.prepared.Engine.OpenImage(ctx, b.prepared.Image)
+	image, err := b.prepared.OpenImage(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ type mediation struct {
 func (b *sandboxed) chooseMediation(ctx context.Context) (mediation, error) {
 	if b.Proxy == "off" {
 		b.Infof("aileron: NOT MEDIATED: --sandbox-proxy=off gives the sandbox the network of %s; it gets no credential, "+
-			"and nothing that it sends is checked or recorded", b.prepared.Engine.Kind())
+			"and nothing that it sends is checked or recorded", b.prepared.Kind())
 		return mediation{kind: unmediated}, nil
 	}
 	why := b.prepared.Unsealable

@@ -52,11 +52,15 @@ func startReaper(cmd *exec.Cmd, terminal *sharedTerminal) (*reaper, error) {
 
 // startSandboxReaper starts the reaper of a session's sandbox. terminal is nil if the sandbox has none.
 func startSandboxReaper(
-	binary, home string, e *sandbox.Engine, session string, terminal *sharedTerminal,
+	binary, home string, p *sandbox.Prepared, session string, terminal *sharedTerminal,
 ) (*reaper, error) {
+	service := ""
+	if !p.IsNative() {
+		service = p.Engine.Service()
+	}
 	//nolint:gosec,noctx // our own file; it must outlive us
 	cmd := exec.Command(binary, "sandbox", "warden", "--home", home,
-		"--sandbox", e.Kind(), "--session", session, "--service", e.Service())
+		"--sandbox", p.Kind(), "--session", session, "--service", service)
 	return startReaper(cmd, terminal)
 }
 
@@ -74,7 +78,7 @@ func (r *reaper) dismiss(left bool) {
 // SandboxRemains is what a killed launch may leave of a sandbox.
 type SandboxRemains struct {
 	Home     string
-	Engine   string // podman or docker
+	Engine   string // podman, docker or native
 	Session  string
 	Service  string // the engine's process that the launch started; see [procid.Lives]
 	Terminal bool   // the reaper shares the launch's terminal
@@ -89,6 +93,10 @@ func ReapSandbox(ctx context.Context, pipe io.Reader, r SandboxRemains) error {
 	}
 	if r.Terminal {
 		restoreTerminal()
+	}
+	if r.Engine == sandbox.Native {
+		sandbox.SweepNative(r.Session)
+		return nil
 	}
 	return untilNothingIsLeft(func() (int, error) {
 		busy := procid.Lives(r.Service)

@@ -26,7 +26,7 @@ import (
 // Sandbox describes a command in a sandbox.
 type Sandbox struct {
 	Agent   string        // names the command in the audit log
-	Engine  string        // podman, docker, or auto for the first that responds
+	Engine  string        // podman, docker, native, or auto for the first engine that responds
 	Image   sandbox.Image // that holds the command
 	Build   string        // when the image is built: auto, always or never
 	Command []string
@@ -87,6 +87,9 @@ func (l *Launcher) Sandboxed(ctx context.Context, s Sandbox) error {
 	defer cancel()
 	defer func() { b.terminal.close() }()
 	b.mounts = slices.Clone(s.Mounts)
+	if err := b.useHostPrograms(); err != nil {
+		return err
+	}
 	if err := b.fitMounts(); err != nil {
 		return err
 	}
@@ -184,7 +187,7 @@ func (b *sandboxed) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	b.reaper, err = startSandboxReaper(b.binary, b.Home, b.prepared.Engine, b.session.ID(), b.terminal)
+	b.reaper, err = startSandboxReaper(b.binary, b.Home, b.prepared, b.session.ID(), b.terminal)
 	return err
 }
 
@@ -200,7 +203,7 @@ func (b *sandboxed) open(ctx context.Context) (err error) {
 	if b.prepared, err = begun.Prepare(ctx); err != nil {
 		return err
 	}
-	return b.session.NoteMode(b.prepared.Engine.Kind())
+	return b.session.NoteMode(b.prepared.Kind())
 }
 
 // run serves the session where the sandbox reaches it, and runs the command in the sandbox.
@@ -223,7 +226,7 @@ func (b *sandboxed) run(ctx context.Context) (int, error) {
 			"--unattended=false lets it ask; or use an engine on this host")
 	}
 	s.NoteSandbox(session.Sandbox{
-		Image: b.prepared.Image.Ref, ImageID: b.prepared.Image.ID(), EngineVersion: b.prepared.Engine.Version(),
+		Image: b.prepared.Image.Ref, ImageID: b.prepared.Image.ID(), EngineVersion: b.prepared.Version(),
 		Network: b.Proxy, ReadOnly: b.ReadOnly, Protect: b.Protect, Keep: b.Keep,
 		Unattended: b.Unattended,
 	})
@@ -253,6 +256,9 @@ func (b *sandboxed) run(ctx context.Context) (int, error) {
 	for _, p := range b.Ports {
 		b.Infof("aileron: 127.0.0.1:%d is port %d of the sandbox", p.Host, p.Sandbox)
 	}
+	if b.prepared.IsNative() {
+		b.Infof("%s", nativeNotice)
+	}
 	b.Infof("aileron: the sandbox may use %v ([sandbox] memory, cpus in config.toml)", b.prepared.Limits)
 	return b.prepared.Run(ctx, b.uplink(ctx, m, sockets))
 }
@@ -273,7 +279,7 @@ func (b *sandboxed) spec() sandbox.Spec {
 		Engine: b.Engine, Patience: b.Patience,
 		Image: b.Image, Build: b.Build, Progress: b.Progress, Layer: b.Layer,
 		Command: b.Command, Needs: b.Needs, Prelude: b.Setup + b.Prelude, Composed: b.Composed,
-		Dir: b.dir, Mask: b.mask, Mounts: b.mounts, ReadOnly: b.ReadOnly,
+		Proxy: b.Proxy, Dir: b.dir, Mask: b.mask, Mounts: b.mounts, ReadOnly: b.ReadOnly,
 		Limit: b.limit, Cache: filepath.Join(b.Home, "cache", "images"),
 		Alive: func(id string) bool { return session.Alive(b.Home, id) },
 		Log:   b.Log,
@@ -293,7 +299,7 @@ func (b *sandboxed) uplink(ctx context.Context, m mediation, sockets string) san
 	env, appendTo := b.settings.with(slices.Concat(b.Env, b.Variables))
 	u := sandbox.Uplink{
 		Session: b.session.ID(), Sockets: sockets, Binary: b.binary,
-		Env: append(m.environment(b.session, b.prepared.Engine.Kind(), b.prepared.Image, b.Unattended),
+		Env: append(m.environment(b.session, b.prepared.Kind(), b.prepared.Image, b.Unattended),
 			env...),
 		Defaults: []string{"LANG=C.UTF-8", "GIT_CONFIG_SYSTEM=" + gitConfigFile},
 		AppendTo: append(appendTo, trust.JavaVariable),

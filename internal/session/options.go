@@ -26,7 +26,7 @@ import (
 type Options struct {
 	Home  string // holds everything that aileron keeps
 	Agent string // name of the command; "" for the proxy alone
-	Mode  string // podman, docker, off or proxy; auto until the engine is found, see [Session.NoteMode]
+	Mode  string // podman, docker, native, off or proxy; auto until the engine is found, see [Session.NoteMode]
 	// Detached marks a session whose command has no person's terminal, see package detached.
 	Detached bool
 
@@ -248,7 +248,7 @@ func (o Options) cpus() float64 {
 	switch {
 	case o.Config.Sandbox.CPUs != nil:
 		return float64(*o.Config.Sandbox.CPUs)
-	case o.Mode == "podman", o.Mode == "docker", o.Mode == "auto":
+	case o.Mode == "podman", o.Mode == "docker", o.Mode == "native", o.Mode == "auto":
 		return max(float64(runtime.NumCPU())-0.25, 0) // as the sandbox
 	}
 	return 0

@@ -60,7 +60,7 @@ func makeDirIn(parent string) (string, error) {
 }
 
 // sweepDirs removes the directories of killed processes.
-func sweepDirs() {
+func SweepDirs() {
 	for _, parent := range []string{os.TempDir(), memoryDir} {
 		sweepDirsIn(parent)
 	}

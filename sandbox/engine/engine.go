@@ -56,7 +56,7 @@ type Engine struct {
 // the two that responds. It has this patience as long as it is used. The error of
 // an engine that is not there is a [FindError].
 func (p Patience) Find(ctx context.Context, kind string) (*Engine, error) {
-	sweepDirs()
+	SweepDirs()
 	var causes []string
 	for _, d := range dialects() {
 		if kind != "auto" && kind != d.name() {

@@ -39,8 +39,8 @@ func makeCgroup(c Config) (*cgroup, []string) {
 	if err != nil {
 		return nil, wanted
 	}
-	path, err := os.MkdirTemp(parent, "aileron-")
-	if err != nil {
+	path := filepath.Join(parent, groupName(c.Session))
+	if err := os.Mkdir(path, 0o755); err != nil { //nolint:gosec // as those beside it
 		return nil, wanted
 	}
 	g := &cgroup{path: path}
@@ -49,6 +49,15 @@ func makeCgroup(c Config) (*cgroup, []string) {
 		return nil, wanted
 	}
 	return g, g.limit(c)
+}
+
+func groupName(session string) string { return "aileron-" + session }
+
+// Sweep removes what a killed aileron has left of the sandbox of a session, whose processes the kernel has ended.
+func Sweep(session string) {
+	if parent, err := cgroupParent(); err == nil && session != "" {
+		(&cgroup{path: filepath.Join(parent, groupName(session))}).remove()
+	}
 }
 
 // cgroupParent is the group above that of this process: one that has processes has no groups with limits.

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -166,7 +167,7 @@ func runCommand(control *net.UnixConn, l *launch, t terminal) (int, error) {
 		attr.Files = []*os.File{t.slave, t.slave, t.slave}
 		attr.Sys.Setctty = true
 	}
-	command, err := os.StartProcess(l.Command[0], l.Command, attr)
+	command, err := os.StartProcess(cmp.Or(l.Program, l.Command[0]), l.Command, attr)
 	if err != nil {
 		code, reason := whyNot(err)
 		return code, send(control, message{Kind: "failed", Code: code, Reason: reason}, -1)

@@ -44,7 +44,11 @@ type Config struct {
 	// Owner is the user and group as which the sandbox runs. Only root may choose one; for others it is themselves.
 	Owner Owner
 
-	Command []string // the program is a path in the sandbox
+	// Session names the control group of the sandbox.
+	Session string
+
+	Program string   // of Command, as a path in the sandbox; "" is its first word
+	Command []string // with its name
 	Env     []string
 	Dir     string // where the command begins
 	// TTY makes the command's terminal, whose other end [Sandbox.Terminal] returns. Otherwise its three standard streams

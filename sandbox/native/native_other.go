@@ -21,12 +21,16 @@ func Start(Config) (*Sandbox, error) {
 	return nil, &Refusal{Reason: "it takes Linux", Remedy: "use an engine: --sandbox=podman or --sandbox=docker"}
 }
 
-// Begin, Signal, Ended, OutOfMemory and Close are those of Linux.
-func (*Sandbox) Begin() error          { return nil }
-func (*Sandbox) Signal(syscall.Signal) {}
-func (*Sandbox) Ended() <-chan int     { return nil }
-func (*Sandbox) OutOfMemory() bool     { return false }
-func (*Sandbox) Close()                {}
+// Begin, Resize, Signal, Ended, OutOfMemory and Close are those of Linux.
+func (*Sandbox) Begin() error            { return nil }
+func (*Sandbox) Resize(uint, uint) error { return nil }
+func (*Sandbox) Signal(syscall.Signal)   {}
+func (*Sandbox) Ended() <-chan int       { return nil }
+func (*Sandbox) OutOfMemory() bool       { return false }
+func (*Sandbox) Close()                  {}
+
+// Sweep does nothing.
+func Sweep(string) {}
 
 // RunStage runs a process of a sandbox's own.
 func RunStage() { os.Exit(1) }

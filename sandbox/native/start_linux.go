@@ -274,6 +274,19 @@ func (s *Sandbox) Signal(sig syscall.Signal) {
 	_ = s.tell(message{Kind: "signal", Signal: int(sig)})
 }
 
+// Resize sets the size of the command's terminal, in characters.
+func (s *Sandbox) Resize(height, width uint) error {
+	//nolint:gosec // a terminal's size is two such numbers
+	size := unix.Winsize{Row: uint16(height), Col: uint16(width)}
+	raw, err := s.Terminal.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var set error
+	err = raw.Control(func(fd uintptr) { set = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &size) })
+	return errors.Join(err, set)
+}
+
 // Ended receives the command's exit code, 128+N if signal N ended it, when no process of the sandbox is left.
 func (s *Sandbox) Ended() <-chan int { return s.ended }
 

@@ -91,7 +91,7 @@ func (o *SandboxOptions) Check(off bool) error {
 	if err := OneOf("sandbox-proxy", o.Proxy, "auto", "on", "off"); err != nil {
 		return err
 	}
-	if err := o.CheckImage(off); err != nil {
+	if err := o.checkImage(off, sandbox.Runtimes()); err != nil {
 		return err
 	}
 	if o.Unattended && (o.Engine == "off" || o.Proxy == "off") {
@@ -100,8 +100,10 @@ func (o *SandboxOptions) Check(off bool) error {
 	return o.CheckShared(o.Engine == "off", o.Detach, o.KeepGiven, o.Proxy != "auto")
 }
 
-func (o *SandboxOptions) CheckImage(off bool) error {
-	engines := sandbox.Kinds()
+// CheckImage checks the flags of an image, for which it takes an engine.
+func (o *SandboxOptions) CheckImage(off bool) error { return o.checkImage(off, sandbox.Kinds()) }
+
+func (o *SandboxOptions) checkImage(off bool, engines []string) error {
 	switch {
 	case off:
 		engines = append(engines, "off")
@@ -110,6 +112,9 @@ func (o *SandboxOptions) CheckImage(off bool) error {
 	}
 	if err := OneOf("sandbox", o.Engine, engines...); err != nil {
 		return err
+	}
+	if o.Engine == sandbox.Native && o.Image != "" {
+		return failure.Usagef("--sandbox=native has this host's programs, and no image: leave out --image")
 	}
 	return OneOf("sandbox-build", o.Build, "auto", "always", "never")
 }

@@ -51,7 +51,7 @@ path and at /home/agent/workspace; the agent's exit code is aileron's.`,
 		"keep the agent's own state, such as its conversations, for its next session in this project")
 	cmd.Flags().BoolVar(&opts.Unattended, "unattended", false,
 		"let the agent use its tools without asking, in a sealed sandbox (default: [sandbox] unattended in config.toml)")
-	opts.Register(cmd, hint.Alternatives(append(sandbox.Kinds(), "off (cooperative, on this host)")))
+	opts.Register(cmd, hint.Alternatives(append(sandbox.Runtimes(), "off (cooperative, on this host)")))
 	return cmd
 }
 

@@ -38,7 +38,7 @@ func NewSandboxRunCommand(a *cli.App) *cobra.Command {
 			})
 		},
 	}
-	opts.Register(cmd, hint.Alternatives(sandbox.Kinds()))
+	opts.Register(cmd, hint.Alternatives(sandbox.Runtimes()))
 	cmd.Flags().BoolVar(&opts.Unattended, "unattended", false, "refused: for aileron launch")
 	_ = cmd.Flags().MarkHidden("unattended")
 	cmd.Flags().SetInterspersed(false)

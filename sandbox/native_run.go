@@ -1,0 +1,210 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/ALRubinger/aileron/internal/terminal"
+	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/sandbox/native"
+)
+
+// runNativeBox starts a native sandbox, and waits for its end.
+func runNativeBox(ctx context.Context, b box, config native.Config) (code int, err error) {
+	if b.Exposing != nil {
+		b.Exposing()
+	}
+	made, err := native.Start(config)
+	if err != nil {
+		return 1, err
+	}
+	defer made.Close()
+	if ctx.Err() != nil {
+		return 1, ctx.Err()
+	}
+	if len(made.Unenforced) > 0 && b.Unenforced != nil {
+		b.Unenforced(made.Unenforced)
+	}
+	r := &nativeRunning{b: b, made: made, term: openTerminal(b), window: b.Window}
+	defer func() { r.term.Restore(err == nil && code == 0) }()
+	if r.term.Exists() {
+		r.b.Stdout = r.term
+	}
+	r.resize()
+	if b.Starting != nil {
+		b.Starting()
+	}
+	if err := r.term.Raw(); err != nil {
+		return 1, err
+	}
+	if err := made.Begin(); err != nil {
+		if bad := (*native.CommandError)(nil); errors.As(err, &bad) {
+			err = &CommandError{Command: b.Command[0], Image: "of this host", Code: bad.Code, Engine: bad.Reason}
+			return bad.Code, err
+		}
+		return 1, err
+	}
+	if b.Began != nil {
+		b.Began()
+	}
+	return r.watch(ctx)
+}
+
+// nativeRunning is a native sandbox whose command has begun.
+type nativeRunning struct {
+	b         box
+	made      *native.Sandbox
+	term      *terminal.Terminal
+	window    terminal.Size
+	refused   atomic.Bool // the caller's stream takes no more
+	signalled int
+}
+
+// follow begins to copy the command's streams. What is returned is closed when all output was passed on.
+func (r *nativeRunning) follow() (copied, closed chan struct{}) {
+	copied, closed = make(chan struct{}), make(chan struct{}, 2)
+	pass := func(to io.Writer, from io.Reader) {
+		if _, err := io.Copy(failingWriter{to, &r.refused}, from); err != nil && r.refused.Load() {
+			closed <- struct{}{}
+			_, _ = io.Copy(io.Discard, from)
+		}
+	}
+	if r.made.Terminal != nil {
+		go func() { defer close(copied); pass(r.b.Stdout, r.made.Terminal) }()
+		if r.b.Stdin != nil {
+			go func() { _, _ = io.Copy(r.made.Terminal, r.b.Stdin) }()
+		}
+		return copied, closed
+	}
+	go func() {
+		done := make(chan struct{})
+		go func() { defer close(done); pass(r.b.Stderr, r.made.Stderr) }()
+		pass(r.b.Stdout, r.made.Stdout)
+		<-done
+		close(copied)
+	}()
+	go func() {
+		if r.b.Stdin != nil {
+			_, _ = io.Copy(r.made.Stdin, r.b.Stdin)
+		}
+		_ = r.made.Stdin.Close()
+	}()
+	return copied, closed
+}
+
+// failingWriter is a stream of the caller's that notes whether it has failed.
+type failingWriter struct {
+	w      io.Writer
+	failed *atomic.Bool
+}
+
+func (w failingWriter) Write(p []byte) (int, error) {
+	n, err := w.w.Write(p)
+	if err != nil {
+		w.failed.Store(true)
+	}
+	return n, err
+}
+
+// watch waits for the end of the sandbox, and ends it when its uplink or the reader of its output is gone.
+func (r *nativeRunning) watch(ctx context.Context) (int, error) {
+	sigpipe := make(chan os.Signal, 1) // a reader that went away ends the sandbox, not this process
+	signal.Notify(sigpipe, syscall.SIGPIPE)
+	defer signal.Stop(sigpipe)
+	copied, closed := r.follow()
+	uplink, err := watchUplink(r.b.Sockets)
+	if err != nil {
+		return 1, err
+	}
+	defer uplink.stop()
+	stopped, kill := ctx.Done(), (<-chan time.Time)(nil)
+	grace := func() <-chan time.Time { return time.After(cmp.Or(r.b.grace, stopGrace)) }
+	for {
+		select {
+		case code := <-r.made.Ended():
+			return r.exit(ctx, code, copied)
+		case <-closed:
+			r.made.Signal(syscall.SIGPIPE)
+			kill = grace()
+		case <-uplink.changes:
+			if err := r.withoutUplink(uplink); err != nil {
+				return 1, err
+			}
+		case <-uplink.C:
+			if err := r.withoutUplink(uplink); err != nil {
+				return 1, err
+			}
+		case sig := <-r.b.Signals:
+			r.passOn(sig)
+		case <-r.term.Resized():
+			r.resize()
+		case r.window = <-r.b.Resized:
+			r.resize()
+		case <-stopped:
+			stopped = nil
+			r.made.Signal(syscall.SIGTERM)
+			kill = grace()
+		case <-kill:
+			r.made.Signal(syscall.SIGKILL)
+		}
+	}
+}
+
+// exit returns what the command's exit code means, once all output has arrived.
+func (r *nativeRunning) exit(ctx context.Context, code int, copied <-chan struct{}) (int, error) {
+	select { // a caller that takes no output is not waited for when it wants the end
+	case <-copied:
+	case <-ctx.Done():
+	}
+	if r.b.Ended != nil {
+		r.b.Ended()
+	}
+	if r.made.OutOfMemory() && r.b.Exhausted != nil {
+		r.b.Exhausted(engine.Exhaustion{Memory: true})
+	}
+	if r.refused.Load() {
+		return 128 + int(syscall.SIGPIPE), nil
+	}
+	return code, ctx.Err()
+}
+
+func (r *nativeRunning) withoutUplink(u *uplinkSockets) error {
+	socket := u.removed()
+	if socket == "" {
+		return nil
+	}
+	r.made.Signal(syscall.SIGKILL)
+	return fmt.Errorf("run the sandbox: %s was removed, and with it the sandbox's only uplink, "+
+		"so the sandbox was ended", socket)
+}
+
+// passOn passes a signal of the person's on. The second one kills.
+func (r *nativeRunning) passOn(sig os.Signal) {
+	s, ok := sig.(syscall.Signal)
+	if !ok {
+		return
+	}
+	if r.signalled++; r.signalled > 1 {
+		s = syscall.SIGKILL
+	}
+	r.made.Signal(s)
+}
+
+// resize sets the size of the command's terminal.
+func (r *nativeRunning) resize() {
+	size, ok := r.term.Size()
+	if !ok {
+		size, ok = r.window, r.window != terminal.Size{}
+	}
+	if ok && r.made.Terminal != nil {
+		_ = r.made.Resize(size.Height, size.Width)
+	}
+}
