@@ -132,7 +132,7 @@ var rules = []struct {
 	{"processes of the host: seen, traced, signalled; the gateway's files (ENV-04)", []rule{
 		{`(ptrace|a signal|a handle) (of|to) a process of the host's, .*`, `ESRCH|EPERM`, false},
 		{`processes that can be seen`, `[12] seen`, false},
-		{`the gateway's files at .*`, absent, false},
+		{`the gateway's files at .*`, absent + `|` + refused, false},
 		{`a path of the host's, .*`, absent, false},
 	}},
 	{"mounts: the project and nothing else of the host's (ENV-04)", []rule{
@@ -198,18 +198,19 @@ next:
 var (
 	hostMounts = whole(`/ \S+ rw|/etc/(resolv\.conf|hosts|hostname) \S+ r[ow]|/run/\.containerenv \S+ r[ow]|` +
 		`/run/secrets \S+ r[ow]|/(run/podman-init|sbin/docker-init|usr/sbin/docker-init|dev/init) \S+ ro|` +
-		`(/opt/aileron/manifests|/etc/aileron) \S+ ro|(` + sandbox.Workspace + `|/\S+/seal-\S+) \S+ rw`)
+		`/usr overlay ro|/(lib|lib32|lib64|libx32|bin|sbin) \S+ ro|` + // of a native sandbox
+		`(/opt/aileron/manifests|/etc/aileron) \S+ ro`)
 	kernels    = whole(`\S+ (proc|sysfs|tmpfs|devpts|devtmpfs|mqueue|cgroup2?) r[ow]`)
 	ownProcess = whole(`\d+ (\S+ -- )?\./probe`)
-	mayBeFound = whole(`the canary in (` +
-		sandbox.Workspace + `|/\S+/seal-\S+)/canary|the control in /proc/\d+/(environ|mem)`)
 	// That the search finds what is there: in files, in environments, in memory.
 	mustBeFound = []*regexp.Regexp{regexp.MustCompile(`the canary in \S+/canary\n`),
-		regexp.MustCompile(`the control in /proc/1/environ\n`), regexp.MustCompile(`the control in /proc/\d+/mem\n`)}
+		regexp.MustCompile(`the control in /proc/\d+/environ\n`), regexp.MustCompile(`the control in /proc/\d+/mem\n`)}
 )
 
 func (p *person) look(attempts []attempt) {
 	p.t.Helper()
+	place := `(` + sandbox.Workspace + `|` + regexp.QuoteMeta(p.project) + `)`
+	mayBeFound := whole(`the canary in ` + place + `/canary|the control in /proc/\d+/(environ|mem)`)
 	each := func(a attempt, may ...*regexp.Regexp) {
 		for line := range strings.Lines(a.Detail) {
 			ok := false
@@ -224,7 +225,7 @@ func (p *person) look(attempts []attempt) {
 	for _, a := range attempts {
 		switch a.Name {
 		case "mounts":
-			each(a, hostMounts, kernels)
+			each(a, hostMounts, kernels, whole(place+` \S+ rw`))
 			if !strings.Contains(a.Detail, sandbox.Workspace+" ") {
 				p.t.Error("the project is not mounted")
 			}
@@ -337,6 +338,9 @@ func source(name string) string {
 // leftovers are the containers that the engine has of this person's sessions.
 func (p *person) leftovers() string {
 	p.t.Helper()
+	if p.engine == sandbox.Native {
+		return p.nativeLeftovers()
+	}
 	words := append(append([]string{}, p.as...), p.engine, "ps", "-a", "--filter", "label=aileron.session", "--format",
 		"{{.Names}}")
 	out, err := harness.List(exec.Command(words[0], words[1:]...))

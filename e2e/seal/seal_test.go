@@ -19,6 +19,7 @@ import (
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
+	"github.com/ALRubinger/aileron/sandbox"
 )
 
 // attempt is one line of the probe's.
@@ -49,6 +50,15 @@ func TestNothingLeavesABox(t *testing.T) {
 			rootless(t, engine).tryEverything(harness.RootlessUser, false)
 		})
 	}
+	t.Run("native, as a user", func(t *testing.T) {
+		nativeUser(t).tryEverything(harness.RootlessUser, true)
+	})
+	t.Run("native, as root", func(t *testing.T) {
+		newPerson(t, sandbox.Native, 0, must.OpenDir(t)).tryEverything(0, false)
+	})
+	t.Run("native, as root for a user's project", func(t *testing.T) {
+		newPerson(t, sandbox.Native, harness.RootlessUser, must.OpenDir(t)).tryEverything(harness.RootlessUser, false)
+	})
 }
 
 func needEngine(t *testing.T, engine string) {
@@ -72,7 +82,7 @@ func (p *person) tryEverything(owner int, flood bool) {
 		"Name": stub.Echo, "Ports": ports, "Hosts": host.addresses, "Abstract": host.abstract,
 		"Processes": []int{os.Getpid(), os.Getppid()},
 		"Paths":     []string{filepath.Dir(host.socket), host.socket}, "Denied": deniedCalls(t), "Needles": p.needles(),
-		"Flood": flood,
+		"Flood": flood, "Public": p.public(),
 	}
 	data, err := json.Marshal(plan)
 	if err != nil {

@@ -313,7 +313,7 @@ func (r *root) maskProc() {
 		})
 	}
 	for _, at := range []string{"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kallsyms", "/proc/kcore",
-		"/proc/keys", "/proc/key-users", "/proc/kmsg", "/proc/kpagecount", "/proc/kpageflags", "/proc/latency_stats",
+		"/proc/keys", "/proc/key-users", "/proc/kpagecount", "/proc/kpageflags", "/proc/latency_stats",
 		"/proc/modules", "/proc/sched_debug", "/proc/scsi", "/proc/slabinfo", "/proc/timer_list", "/proc/timer_stats",
 		"/proc/vmallocinfo", "/proc/config.gz"} {
 		info, err := os.Lstat(at)

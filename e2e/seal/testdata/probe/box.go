@@ -273,7 +273,7 @@ func search(p plan) {
 	}
 	count, size := 0, 0
 	_ = filepath.WalkDir("/", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || path == "/proc" || path == "/sys" {
+		if err != nil || path == "/proc" || path == "/sys" || slices.Contains(p.Public, path) {
 			return fs.SkipDir
 		}
 		look("the name of "+filepath.Dir(path), strings.NewReader(path))

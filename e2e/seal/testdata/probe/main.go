@@ -32,6 +32,7 @@ type plan struct {
 	Denied    map[string]int    // system calls that the profile does not name
 	Needles   map[string]string // each byte complemented, in base64: the box must not hold the needles
 	Flood     bool              // ask for more names than there is room for
+	Public    []string          // directories that are every user's of the host: they are not searched
 }
 
 // attempt is what came of one.
