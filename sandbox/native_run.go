@@ -66,6 +66,7 @@ type nativeRunning struct {
 	window    terminal.Size
 	refused   atomic.Bool // the caller's stream takes no more
 	signalled int
+	killed    bool // by this process
 }
 
 // follow begins to copy the command's streams. What is returned is closed when all output was passed on.
@@ -129,8 +130,8 @@ func (r *nativeRunning) watch(ctx context.Context) (int, error) {
 	grace := func() <-chan time.Time { return time.After(cmp.Or(r.b.grace, stopGrace)) }
 	for {
 		select {
-		case code := <-r.made.Ended():
-			return r.exit(ctx, code, copied)
+		case exit := <-r.made.Ended():
+			return r.exit(ctx, exit, copied)
 		case <-closed:
 			r.made.Signal(syscall.SIGPIPE)
 			kill = grace()
@@ -153,13 +154,13 @@ func (r *nativeRunning) watch(ctx context.Context) (int, error) {
 			r.made.Signal(syscall.SIGTERM)
 			kill = grace()
 		case <-kill:
-			r.made.Signal(syscall.SIGKILL)
+			r.kill()
 		}
 	}
 }
 
 // exit returns what the command's exit code means, once all output has arrived.
-func (r *nativeRunning) exit(ctx context.Context, code int, copied <-chan struct{}) (int, error) {
+func (r *nativeRunning) exit(ctx context.Context, exit native.Exit, copied <-chan struct{}) (int, error) {
 	select { // a caller that takes no output is not waited for when it wants the end
 	case <-copied:
 	case <-ctx.Done():
@@ -173,7 +174,10 @@ func (r *nativeRunning) exit(ctx context.Context, code int, copied <-chan struct
 	if r.refused.Load() {
 		return 128 + int(syscall.SIGPIPE), nil
 	}
-	return code, ctx.Err()
+	if exit.Killed && !r.killed {
+		return 1, errors.New("run the sandbox: its first process was killed, so the sandbox was ended too")
+	}
+	return exit.Code, ctx.Err()
 }
 
 func (r *nativeRunning) withoutUplink(u *uplinkSockets) error {
@@ -181,7 +185,7 @@ func (r *nativeRunning) withoutUplink(u *uplinkSockets) error {
 	if socket == "" {
 		return nil
 	}
-	r.made.Signal(syscall.SIGKILL)
+	r.kill()
 	return fmt.Errorf("run the sandbox: %s was removed, and with it the sandbox's only uplink, "+
 		"so the sandbox was ended", socket)
 }
@@ -192,10 +196,17 @@ func (r *nativeRunning) passOn(sig os.Signal) {
 	if !ok {
 		return
 	}
-	if r.signalled++; r.signalled > 1 {
-		s = syscall.SIGKILL
+	if r.signalled++; r.signalled > 1 || s == syscall.SIGKILL {
+		r.kill()
+		return
 	}
 	r.made.Signal(s)
+}
+
+// kill kills every process of the sandbox.
+func (r *nativeRunning) kill() {
+	r.killed = true
+	r.made.Signal(syscall.SIGKILL)
 }
 
 // resize sets the size of the command's terminal.

@@ -35,15 +35,20 @@ func makeCgroup(c Config) (*cgroup, []string) {
 	if len(wanted) == 0 {
 		return nil, nil
 	}
-	parent, err := cgroupParent()
+	parent, err := cgroupParent(cgroupRoot)
 	if err != nil {
 		return nil, wanted
 	}
+	return makeCgroupIn(parent, c, wanted)
+}
+
+func makeCgroupIn(parent string, c Config, wanted []string) (*cgroup, []string) {
 	path := filepath.Join(parent, groupName(c.Session))
 	if err := os.Mkdir(path, 0o755); err != nil { //nolint:gosec // as those beside it
 		return nil, wanted
 	}
 	g := &cgroup{path: path}
+	var err error
 	if g.dir, err = os.Open(path); err != nil {
 		g.remove()
 		return nil, wanted
@@ -55,14 +60,14 @@ func groupName(session string) string { return "aileron-" + session }
 
 // Sweep removes what a killed aileron has left of the sandbox of a session, whose processes the kernel has ended.
 func Sweep(session string) {
-	if parent, err := cgroupParent(); err == nil && session != "" {
+	if parent, err := cgroupParent(cgroupRoot); err == nil && session != "" {
 		(&cgroup{path: filepath.Join(parent, groupName(session))}).remove()
 	}
 }
 
 // cgroupParent is the group above that of this process: one that has processes has no groups with limits.
-func cgroupParent() (string, error) {
-	if _, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers")); err != nil {
+func cgroupParent(root string) (string, error) {
+	if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err != nil {
 		return "", err // version 1, or both
 	}
 	data, err := os.ReadFile("/proc/self/cgroup")
@@ -71,7 +76,7 @@ func cgroupParent() (string, error) {
 	}
 	for line := range strings.Lines(string(data)) {
 		if own, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok && own != "/" {
-			return filepath.Join(cgroupRoot, filepath.Dir(own)), nil
+			return filepath.Join(root, filepath.Dir(own)), nil
 		}
 	}
 	return "", os.ErrNotExist

@@ -35,9 +35,9 @@ type condition struct {
 
 // What the kernel does with a call: seccomp(2).
 const (
-	retAllow       = 0x7fff0000
-	retErrno       = 0x00050000
-	retKillProcess = 0x80000000
+	retAllow = 0x7fff0000
+	retErrno = 0x00050000
+	retKill  = 0
 )
 
 // Offsets in struct seccomp_data. The words of an argument are in the order of a little-endian machine, which all are
@@ -52,7 +52,7 @@ const (
 const x32 = 0x40000000
 
 // compile returns the filter of a profile for the architecture of this program: goarch is that of [runtime.GOARCH]. A
-// call of any other architecture ends the process.
+// call of any other architecture ends its thread, as that of an engine's runtime does.
 //
 // The numbers of calls are those of go-seccomp-bpf. Its assembler is not used: after a condition that does not hold, it
 // compares the numbers of the calls that follow with the argument that was looked at last.
@@ -72,12 +72,12 @@ func compile(text, goarch string) ([]bpf.RawInstruction, error) {
 	program := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offArch, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(about.ID), SkipTrue: 1},
-		bpf.RetConstant{Val: retKillProcess},
+		bpf.RetConstant{Val: retKill},
 		bpf.LoadAbsolute{Off: offNumber, Size: 4},
 	}
 	if goarch == "amd64" {
 		program = append(program, bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: x32, SkipFalse: 1},
-			bpf.RetConstant{Val: byDefault})
+			bpf.RetConstant{Val: retKill})
 	}
 	plain, conditional, err := p.decisions(about)
 	if err != nil {

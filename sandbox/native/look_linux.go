@@ -120,18 +120,20 @@ func unchangeable(*launch) error {
 func answered(*launch) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 	defer cancel()
-	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "udp4", "127.0.0.53:53")
-	}}
-	found, err := resolver.LookupNetIP(ctx, "ip4", "aileron.internal.")
-	if err != nil {
-		return err
-	}
-	if given := netip.MustParsePrefix("198.18.0.0/15"); len(found) != 1 || !given.Contains(found[0].Unmap()) {
-		return fmt.Errorf("the name aileron.internal has the addresses %v", found)
-	}
 	var d net.Dialer
+	// The second address is nobody's (RFC 5737): an answer proves that what leaves for an address ends at the gateway.
+	for _, to := range [][2]string{{"udp4", "127.0.0.53:53"}, {"tcp4", "192.0.2.1:53"}} {
+		resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return d.DialContext(ctx, to[0], to[1])
+		}}
+		found, err := resolver.LookupNetIP(ctx, "ip4", "aileron.internal.")
+		if err != nil {
+			return err
+		}
+		if given := netip.MustParsePrefix("198.18.0.0/15"); len(found) != 1 || !given.Contains(found[0].Unmap()) {
+			return fmt.Errorf("the name aileron.internal has the addresses %v", found)
+		}
+	}
 	conn, err := d.DialContext(ctx, "tcp4", "127.0.0.1:15001")
 	if err != nil {
 		return err

@@ -74,6 +74,13 @@ type Mount struct {
 	ReadOnly       bool
 }
 
+// Exit is the end of a command.
+type Exit struct {
+	Code int // 128+N if signal N ended it
+	// Killed reports that the sandbox itself was killed, and with it the command.
+	Killed bool
+}
+
 // File is a file, or a directory, of a sandbox.
 type File struct {
 	Path string // absolute and free of links

@@ -25,7 +25,7 @@ func Start(Config) (*Sandbox, error) {
 func (*Sandbox) Begin() error            { return nil }
 func (*Sandbox) Resize(uint, uint) error { return nil }
 func (*Sandbox) Signal(syscall.Signal)   {}
-func (*Sandbox) Ended() <-chan int       { return nil }
+func (*Sandbox) Ended() <-chan Exit      { return nil }
 func (*Sandbox) OutOfMemory() bool       { return false }
 func (*Sandbox) Close()                  {}
 

@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -125,8 +126,10 @@ func (r *root) device(at string) {
 			return err
 		}
 		r.trees = append(r.trees, tree{fd, at, false})
+		// A device can be written to through a mount that is read-only; its mode and owner, which are this host's, can
+		// not be changed: user 0 of the sandbox is the device's owner where root runs it.
 		return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH,
-			&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC})
+			&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY})
 	})
 }
 
@@ -273,11 +276,7 @@ func (r *root) mountUsr() {
 
 // mount mounts all else.
 func (r *root) mount(l *launch) {
-	r.tmpfs("/tmp", quiet, "mode=1777")
-	r.tmpfs("/var/tmp", quiet, "mode=1777")
-	r.tmpfs("/run", quiet, "mode=755,size=64m")
-	r.tmpfs(Home, quiet, "mode=755")
-	r.tmpfs("/dev/shm", quiet|unix.MS_NOEXEC, "mode=1777")
+	r.writable(l.Memory)
 	r.do("mount /dev/pts", func() error {
 		return unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
 	})
@@ -293,13 +292,37 @@ func (r *root) mount(l *launch) {
 	})
 }
 
+// writable mounts what the sandbox may write to: one file system in memory, of at most half of the sandbox's memory.
+func (r *root) writable(memory int64) {
+	const at = "/.writable"
+	options := "mode=755"
+	if memory > 0 {
+		options += ",size=" + strconv.FormatInt(memory/2, 10)
+	}
+	r.mkdir(at)
+	r.tmpfs(at, quiet, options)
+	for i, place := range []string{"/tmp", "/var/tmp", "/dev/shm", "/run", Home} {
+		mode := fs.FileMode(0o1777)
+		if i >= 3 {
+			mode = 0o755
+		}
+		dir := path.Join(at, strconv.Itoa(i))
+		r.do("make "+place, func() error {
+			return errors.Join(os.Mkdir(dir, 0o755), unix.Chmod(dir, uint32(mode)), //nolint:gosec // as on every host
+				unix.Mount(dir, place, "", unix.MS_BIND, ""))
+		})
+	}
+	r.do("hide "+at, func() error { return errors.Join(unix.Unmount(at, unix.MNT_DETACH), os.Remove(at)) })
+}
+
 func (r *root) tmpfs(at string, flags uintptr, options string) {
 	r.do("mount "+at, func() error { return unix.Mount("tmpfs", at, "tmpfs", flags, options) })
 }
 
 // maskProc takes from /proc what is not a sandbox's: a user 0 without capabilities could write to some of it.
 func (r *root) maskProc() {
-	for _, at := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"} {
+	for _, at := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs",
+		"/proc/driver", "/proc/dynamic_debug", "/proc/mtrr", "/proc/tty"} {
 		if !exists(at) {
 			continue
 		}

@@ -36,7 +36,7 @@ type Sandbox struct {
 	command string
 	sealed  chan sealing
 	began   chan error
-	ended   chan int
+	ended   chan Exit
 	gone    chan struct{} // closed when the keeper has ended
 }
 
@@ -63,7 +63,7 @@ func Start(c Config) (_ *Sandbox, err error) {
 	for _, i := range filter {
 		l.Filter = append(l.Filter, instruction(i))
 	}
-	s := &Sandbox{said: &tail{}, sealed: make(chan sealing, 1), began: make(chan error, 1), ended: make(chan int, 1),
+	s := &Sandbox{said: &tail{}, sealed: make(chan sealing, 1), began: make(chan error, 1), ended: make(chan Exit, 1),
 		gone: make(chan struct{})}
 	if len(c.Command) > 0 {
 		s.command = c.Command[0]
@@ -138,8 +138,10 @@ func (s *Sandbox) start(l launch) error {
 	if !l.Map {
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: l.UID, Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: l.GID, Size: 1}}
-		cmd.SysProcAttr.GidMappingsEnableSetgroups = true
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 0, Gid: 0, Groups: []uint32{}}
+		// Root's groups are not the sandbox's, unless this is a namespace that does not let go of any.
+		free := setting("/proc/self/setgroups") != "deny"
+		cmd.SysProcAttr.GidMappingsEnableSetgroups = free
+		cmd.SysProcAttr.Credential = &syscall.Credential{NoSetGroups: !free}
 	}
 	if s.cgroup, s.Unenforced = makeCgroup(l.Config); s.cgroup != nil {
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(s.cgroup.dir.Fd())
@@ -205,14 +207,14 @@ func (s *Sandbox) streams(tty bool) (theirs []*os.File, err error) {
 
 // listen reads what the init says until it has ended.
 func (s *Sandbox) listen() {
-	code := 128 + int(syscall.SIGKILL) // unless it says otherwise
+	exit := Exit{Code: 128 + int(syscall.SIGKILL), Killed: true} // unless it says otherwise
 	begun := false
 	defer func() {
 		<-s.gone
 		if !begun {
 			s.began <- s.lost()
 		}
-		s.ended <- code
+		s.ended <- exit
 	}()
 	buf, oob := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4))
 	for {
@@ -235,9 +237,9 @@ func (s *Sandbox) listen() {
 		case "failed":
 			begun = true
 			s.began <- &CommandError{s.command, m.Code, m.Reason}
-			code = m.Code
+			exit = Exit{Code: m.Code}
 		case "ended":
-			code = m.Code
+			exit = Exit{Code: m.Code}
 		}
 	}
 }
@@ -287,8 +289,8 @@ func (s *Sandbox) Resize(height, width uint) error {
 	return errors.Join(err, set)
 }
 
-// Ended receives the command's exit code, 128+N if signal N ended it, when no process of the sandbox is left.
-func (s *Sandbox) Ended() <-chan int { return s.ended }
+// Ended receives the command's exit, when no process of the sandbox is left.
+func (s *Sandbox) Ended() <-chan Exit { return s.ended }
 
 // OutOfMemory reports whether the kernel has killed a process of the sandbox because of its limit.
 func (s *Sandbox) OutOfMemory() bool { return s.cgroup.outOfMemory() }

@@ -11,8 +11,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/sandbox/native"
 )
@@ -20,6 +23,11 @@ import (
 func main() {
 	if native.IsStage() {
 		native.RunStage()
+	}
+	if len(os.Args) > 1 && filepath.Base(os.Args[1]) == "evil" {
+		// A script whose interpreter is /proc/self/exe: the init has executed its own program as the command.
+		fmt.Println("write to the program:", unix.Faccessat(unix.AT_FDCWD, "/proc/self/exe", unix.W_OK, 0))
+		return
 	}
 	code, err := run(os.Args[1])
 	if err != nil {
@@ -72,9 +80,9 @@ func run(path string) (int, error) {
 		select {
 		case sig := <-signals:
 			box.Signal(sig.(syscall.Signal))
-		case code := <-box.Ended():
+		case exit := <-box.Ended():
 			copied.Wait()
-			return code, nil
+			return exit.Code, nil
 		}
 	}
 }

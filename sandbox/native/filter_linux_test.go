@@ -1,0 +1,162 @@
+package native
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
+)
+
+// Call by call, the filter of a native sandbox decides as the one that an engine's runtime compiles of the same profile.
+func TestTheFilterDecidesAsAnEnginesDoes(t *testing.T) {
+	if os.Geteuid() != 0 {
+		harness.Need(t, "root: the kernel shows the filter of a process to nobody else")
+	}
+	harness.NeedEngine(t, "podman")
+	ours := decider(t, must.Get(filterFor(profileText(t)))(t))
+	theirs := decider(t, engineFilter(t))
+	arches := []uint32{unix.AUDIT_ARCH_X86_64, unix.AUDIT_ARCH_AARCH64, unix.AUDIT_ARCH_I386, 0}
+	words := []uint64{0, 1, 2, 3, 10, 16, 17, 40, 41, 53, 56, 135, 0x20000, 131073, 2114060288, 0x10000000, 0x1000, 0x11,
+		0x7e020000, 0x00020000, 4294967295, 4294967296, 4294967297, 1 << 33, ^uint64(0)}
+	seeded := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same numbers each time
+	compared := 0
+	for _, arch := range arches {
+		for nr := range uint32(1100) {
+			for _, number := range []uint32{nr, nr | x32} {
+				args := []uint64{words[seeded.IntN(len(words))], seeded.Uint64(), seeded.Uint64()}
+				for _, first := range append(words, seeded.Uint64(), uint64(seeded.Uint32())) {
+					args[0] = first
+					compared++
+					if got, want := ours(arch, number, args), theirs(arch, number, args); got != want {
+						t.Fatalf("call %#x of architecture %#x with %#x: %#x, want %#x as the engine's", number, arch, args, got, want)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d decisions are equal", compared)
+}
+
+func profileText(t *testing.T) string {
+	return string(must.Get(os.ReadFile("../seccomp.json"))(t))
+}
+
+// decider returns what a filter decides about a call.
+func decider(t *testing.T, filter []bpf.RawInstruction) func(arch, nr uint32, args []uint64) uint32 {
+	t.Helper()
+	program, ok := bpf.Disassemble(filter)
+	if !ok {
+		t.Fatal("the filter has an instruction that is not known")
+	}
+	vm := must.Get(bpf.NewVM(program))(t)
+	return func(arch, nr uint32, args []uint64) uint32 {
+		data := make([]byte, 64) // struct seccomp_data, in words of the order that the virtual machine reads
+		binary.BigEndian.PutUint32(data[offNumber:], nr)
+		binary.BigEndian.PutUint32(data[offArch:], arch)
+		for i, arg := range args {
+			binary.BigEndian.PutUint32(data[offArgs+8*i:], uint32(arg))
+			binary.BigEndian.PutUint32(data[offArgs+8*i+4:], uint32(arg>>32))
+		}
+		verdict, err := vm.Run(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return uint32(verdict)
+	}
+}
+
+// engineFilter returns the filter of a container's process, as the kernel has it.
+func engineFilter(t *testing.T) []bpf.RawInstruction {
+	t.Helper()
+	root := must.OpenDir(t)
+	static := filepath.Join(root, "wait")
+	source := filepath.Join(root, "wait.go")
+	must.Do(t, os.WriteFile(source, []byte("package main\n\nimport \"time\"\n\nfunc main() { time.Sleep(time.Hour) }\n"), 0o644))
+	build := exec.Command("go", "build", "-o", static, source)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	profile := must.Get(filepath.Abs("../seccomp.json"))(t)
+	podman := func(args ...string) string {
+		cmd := exec.Command("podman", args...)
+		cmd.Env = append(os.Environ(), harness.EngineEnv(t)...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("podman %v: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	name := fmt.Sprintf("native-filter-%d", os.Getpid())
+	podman("run", "--detach", "--name", name, "--network=none", "--security-opt", "seccomp="+profile, "--rootfs", root,
+		"/wait")
+	t.Cleanup(func() { podman("rm", "--force", "--time", "0", name) })
+	pid := must.Get(strconv.Atoi(podman("inspect", "--format", "{{.State.Pid}}", name)))(t)
+
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	must.Do(t, unix.PtraceAttach(pid))
+	defer func() { _ = unix.PtraceDetach(pid) }()
+	var status unix.WaitStatus
+	must.Get(unix.Wait4(pid, &status, unix.WALL, nil))(t)
+	filter := make([]unix.SockFilter, 4096)
+	n, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SECCOMP_GET_FILTER, uintptr(pid), 0,
+		uintptr(unsafe.Pointer(&filter[0])), 0, 0)
+	if errno != 0 {
+		t.Fatalf("read the filter of process %d: %v", pid, errno)
+	}
+	var out []bpf.RawInstruction
+	for _, f := range filter[:n] {
+		out = append(out, bpf.RawInstruction{Op: f.Code, Jt: f.Jt, Jf: f.Jf, K: f.K})
+	}
+	return out
+}
+
+func TestAProfileThatIsNotUnderstoodIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		`{`:                                "read the seccomp profile",
+		`{"defaultAction":"SCMP_ACT_LOG"}`: "the action SCMP_ACT_LOG is not known",
+		`{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[{"names":["socket"],"action":"SCMP_ACT_ALLOW","args":[{"index":0,"op":"SCMP_CMP_GT"}]}]}`: "is not known",
+		`{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[{"names":["read","read"],"action":"SCMP_ACT_ALLOW"}]}`:                                    "decides twice about read",
+	} {
+		if _, err := filterFor(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// A group is made beside that of this process, a process begins in it, and it is removed.
+func TestAControlGroupIsMadeAndRemoved(t *testing.T) {
+	const unified = "/sys/fs/cgroup/unified" // version 2 beside version 1 has no controllers
+	parent := cgroupRoot
+	if _, err := os.Stat(filepath.Join(parent, "cgroup.controllers")); err != nil {
+		parent = unified
+	}
+	if unix.Access(parent, unix.W_OK) != nil {
+		t.Skip("this user may make no control groups of version 2 here")
+	}
+	g, unenforced := makeCgroupIn(parent, Config{Session: fmt.Sprint("test-", os.Getpid()), Memory: 1 << 30, CPUs: 1}, nil)
+	if g == nil {
+		t.Fatal("no group was made")
+	}
+	if parent == unified && len(unenforced) != 2 {
+		t.Errorf("%q are not enforced, want memory and cpus, of which there is no controller", unenforced)
+	}
+	g.remove()
+	if _, err := os.Stat(g.path); !os.IsNotExist(err) {
+		t.Errorf("%s is left: %v", g.path, err)
+	}
+}
