@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,23 +39,10 @@ func prepareNative(s Spec) (*Prepared, error) {
 	}
 	p := &Prepared{Image: hostImage(), Sealed: true, spec: s, etc: etc}
 	if s.Limit != nil {
-		p.Limits = s.Limit(engine.Limits{Memory: hostMemory(), CPUs: float64(runtime.NumCPU())})
+		p.Limits = s.Limit(engine.Limits{Memory: native.HostMemory(), CPUs: float64(runtime.NumCPU())})
 	}
 	engine.SweepDirs()
 	return p, nil
-}
-
-// hostMemory is this host's memory in bytes; 0 is unknown.
-func hostMemory() int64 {
-	data, err := os.ReadFile("/proc/meminfo")
-	var kib int64
-	if err != nil {
-		return 0
-	}
-	if _, err := fmt.Sscanf(string(data), "MemTotal: %d kB", &kib); err != nil {
-		return 0
-	}
-	return kib << 10
 }
 
 // openHost returns the files of this host that a native sandbox has.
@@ -71,7 +57,7 @@ func (p *Prepared) openHost() (*ImageFS, error) {
 		}
 		return nil
 	}
-	return &ImageFS{env: hostEnv(), close: func() {}, FS: imagefs.New(etc, imagefs.Source{
+	return &ImageFS{env: []string{"PATH=" + native.HostPath()}, close: func() {}, FS: imagefs.New(etc, imagefs.Source{
 		Lstat: func(name string) (imagefs.Node, error) {
 			if err := shown(name); err != nil {
 				return imagefs.Node{}, err
@@ -102,22 +88,6 @@ func (p *Prepared) openHost() (*ImageFS, error) {
 	})}, nil
 }
 
-// hostEnv is the environment of a native sandbox in the place of an image's own: where this host's programs are.
-func hostEnv() []string {
-	var dirs []string
-	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		if filepath.IsAbs(dir) && native.Shows(filepath.Clean(dir)) && !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
-		}
-	}
-	for _, dir := range []string{"/usr/local/bin", "/usr/bin", "/bin"} { // the commands of connectors are in the first
-		if !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
-		}
-	}
-	return []string{"PATH=" + strings.Join(dirs, ":")}
-}
-
 // nativeOwner returns the user of a native sandbox: the person, or, for root, the owner of the project.
 func nativeOwner(dir string) (native.Owner, error) {
 	owner := native.Owner{UID: os.Geteuid(), GID: os.Getegid()}
@@ -140,7 +110,10 @@ func (p *Prepared) runNative(ctx context.Context, b box) (code int, err error) {
 		return 1, fmt.Errorf("make a directory for the sandbox's files: %w", err)
 	}
 	defer os.RemoveAll(b.mounts)
-	if err := os.Chmod(b.mounts, 0o711); err != nil { //nolint:gosec // its names are random, and root's sandbox is another's
+	if b.mounts, err = filepath.EvalSymlinks(b.mounts); err != nil {
+		return 1, fmt.Errorf("make a directory for the sandbox's files: %w", err)
+	}
+	if err := os.Chmod(b.mounts, 0o711); err != nil { //nolint:gosec // entered by its user
 		return 1, err
 	}
 	if err := forbiddenMount(b, nil); err != nil {
@@ -215,11 +188,17 @@ func (p *Prepared) nativeConfig(b box, host *ImageFS) (native.Config, error) {
 		places = append(places, m.Target)
 	}
 	for _, name := range append(slices.Clone(b.Needs), b.Command[0], c.Command[0]) {
-		if c.Program, err = nativeProgram(name, searchPath(c.Env), places); err != nil {
-			return c, err
+		c.Program, err = native.FindProgram(name, searchPath(c.Env), places)
+		if bad := (*native.CommandError)(nil); errors.As(err, &bad) {
+			return c, nativeCommandError(bad)
 		}
 	}
 	return c, nil
+}
+
+// nativeCommandError is the error of a command that this host has not.
+func nativeCommandError(bad *native.CommandError) error {
+	return &CommandError{Command: bad.Command, Image: "of this host", Code: bad.Code, Engine: bad.Reason}
 }
 
 // nativeEnv returns the environment of the command.
@@ -277,7 +256,7 @@ func (b box) nativeMounts(c *native.Config, owner native.Owner) error {
 	if b.State.Program == "" {
 		return nil
 	}
-	dir, err := b.State.hostDir(owner)
+	dir, err := native.StateDir(b.State.volume(strconv.Itoa(owner.UID)), owner)
 	if err != nil {
 		return fmt.Errorf("keep the state of %s: %w", b.State.Program, err)
 	}
@@ -298,8 +277,7 @@ func nativeNames(owner native.Owner) []File {
 	if owner.UID == 0 {
 		name = "root"
 	}
-	users += fmt.Sprintf("%s:x:%d:%d::%s:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n", name,
-		owner.UID, owner.GID, native.Home)
+	users += fmt.Sprintf("%s:x:%d:%d::%s:/bin/sh\n", name, owner.UID, owner.GID, native.Home)
 	groups += fmt.Sprintf("%s:x:%d:\nnogroup:x:65534:\n", name, owner.GID)
 	files := []File{{"/etc/passwd", 0o644, []byte(users)}, {"/etc/group", 0o644, []byte(groups)},
 		{"/etc/hostname", 0o644, []byte(native.Hostname + "\n")}}
@@ -309,138 +287,37 @@ func nativeNames(owner native.Owner) []File {
 	return files
 }
 
-// nativeProgram returns where a native sandbox has a program. One in places cannot be known before.
-func nativeProgram(name, dirs string, places []string) (string, error) {
-	bad := &CommandError{Command: name, Image: "of this host", Code: 127, Engine: "no such file"}
-	try := []string{name}
-	if !strings.Contains(name, "/") {
-		try = nil
-		for _, dir := range filepath.SplitList(dirs) {
-			try = append(try, path.Join("/", dir, name))
-		}
-	}
-	for _, at := range try {
-		if !path.IsAbs(at) || lying(places, path.Clean(at)) && strings.Contains(name, "/") {
-			return at, nil
-		}
-		if !native.Shows(path.Clean(at)) && !lying(places, path.Clean(at)) {
-			continue
-		}
-		switch info, err := os.Stat(at); {
-		case err != nil:
-		case info.IsDir() || info.Mode().Perm()&0o111 == 0:
-			bad.Code, bad.Engine = 126, at+" is not executable"
-		default:
-			return at, nil
-		}
-	}
-	return "", bad
-}
-
-// ProgramMounts returns what a native sandbox needs of this host to run a program that is on the PATH and not among the
-// system's files: its directory, that to which its links lead, and those of its interpreter. They are read-only. check
-// says which directory a sandbox may have at all; where it may not have a program's, it gets the file alone.
-func ProgramMounts(name string, check func(engine.Mount) error) (mounts []engine.Mount) {
-	const deep = 4 // an interpreter of an interpreter
-	for range deep {
-		if strings.Contains(name, "/") {
-			return mounts
-		}
-		at, err := exec.LookPath(name)
-		if err != nil {
-			return mounts
-		}
-		real, err := filepath.EvalSymlinks(at)
-		if err != nil {
-			return mounts
-		}
-		for _, program := range []string{at, real} {
-			if native.Shows(program) {
-				continue
-			}
-			m := engine.Mount{Source: programDir(program), ReadOnly: true}
-			m.Target = m.Source
-			if src, err := filepath.EvalSymlinks(m.Source); err != nil || check(engine.Mount{Source: src, Target: m.Target}) != nil {
-				m.Source, m.Target = real, program
-			} else {
-				m.Source = src
-			}
-			if !slices.Contains(mounts, m) {
-				mounts = append(mounts, m)
-			}
-		}
-		if name = interpreter(real); name == "" {
-			return mounts
-		}
-	}
-	return mounts
-}
-
-// programDir is the directory of a program: of one of a Node.js package, that of all packages beside it.
-func programDir(at string) string {
-	if before, _, ok := strings.Cut(at, "/node_modules/"); ok {
-		return before + "/node_modules"
-	}
-	return filepath.Dir(at)
-}
-
-// interpreter returns the name of a script's interpreter that is looked for on the PATH, or "".
-func interpreter(at string) string {
-	f, err := os.Open(at)
+// TryNative makes a native sandbox of this program, in which nothing runs, and removes it. The error is why there can
+// be none on this host.
+func TryNative() error {
+	binary, err := os.Executable()
 	if err != nil {
-		return ""
+		return err
 	}
-	defer f.Close()
-	head := make([]byte, 256)
-	n, _ := f.Read(head)
-	line, _, _ := strings.Cut(string(head[:n]), "\n")
-	rest, ok := strings.CutPrefix(line, "#!")
-	fields := strings.Fields(rest)
-	if !ok || len(fields) < 2 || path.Base(fields[0]) != "env" {
-		return ""
+	if binary, err = filepath.EvalSymlinks(binary); err != nil {
+		return err
 	}
-	for _, word := range fields[1:] {
-		if !strings.HasPrefix(word, "-") && !strings.Contains(word, "=") {
-			return word
-		}
-	}
-	return ""
+	return native.Try(binary, seccompProfile)
 }
 
-// hostDir returns the directory of this host in which a state is, which it makes. It is not below the home of aileron:
-// a sandbox can read where its mounts come from.
-func (s State) hostDir(owner native.Owner) (string, error) {
-	root, err := stateRoot()
-	if err != nil {
-		return "", err
+// HasEngine reports whether an engine seems to be installed, or is configured. It need not respond.
+func HasEngine() bool {
+	for _, name := range []string{"CONTAINER_HOST", "DOCKER_HOST"} {
+		if os.Getenv(name) != "" {
+			return true
+		}
 	}
-	dir := filepath.Join(root, s.volume(strconv.Itoa(owner.UID)))
-	if err := os.MkdirAll(root, 0o711); err != nil { //nolint:gosec // to be entered by the user of root's sandbox
-		return "", err
+	for _, name := range []string{"podman", "docker"} {
+		if _, err := exec.LookPath(name); err == nil {
+			return true
+		}
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
-	}
-	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
-		return "", cmp.Or(err, errors.New(dir+" is no directory"))
-	}
-	if os.Geteuid() == 0 {
-		return dir, os.Lchown(dir, owner.UID, owner.GID)
-	}
-	return dir, nil
+	_, err := os.Stat("/var/run/docker.sock")
+	return err == nil
 }
 
 // SweepNative removes what a killed aileron has left of the native sandbox of a session. Its processes ended with it.
 func SweepNative(session string) {
 	native.Sweep(session)
 	engine.SweepDirs()
-}
-
-// stateRoot is the directory of all states of native sandboxes.
-func stateRoot() (string, error) {
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "aileron-native"), nil
-	}
-	home, err := os.UserHomeDir()
-	return filepath.Join(home, ".local", "state", "aileron-native"), err
 }

@@ -47,8 +47,7 @@ func runNativeBox(ctx context.Context, b box, config native.Config) (code int, e
 	}
 	if err := made.Begin(); err != nil {
 		if bad := (*native.CommandError)(nil); errors.As(err, &bad) {
-			err = &CommandError{Command: b.Command[0], Image: "of this host", Code: bad.Code, Engine: bad.Reason}
-			return bad.Code, err
+			return bad.Code, nativeCommandError(bad)
 		}
 		return 1, err
 	}

@@ -80,11 +80,11 @@ func (a completer) flagWords(command string) map[string]words {
 		"reason": of(proxy.Reasons), "store": of(ca.StoreKinds),
 	}
 	switch command {
-	case "launch":
+	case "launch", "setup":
 		all["sandbox"] = of(func() []string { return append(sandbox.Runtimes(), "off") })
 	case "sandbox run":
 		all["sandbox"] = of(sandbox.Runtimes)
-	case "demo", "setup":
+	case "demo":
 		all["sandbox"] = of(func() []string { return append(sandbox.Kinds(), "off") })
 	case "audit export":
 		all["format"] = fixed("jsonl", "csv")

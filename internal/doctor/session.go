@@ -16,6 +16,7 @@ import (
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/sandbox/native"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/signature"
 	"github.com/ALRubinger/aileron/vault"
@@ -163,7 +164,21 @@ func (d *Doctor) checkEngines(ctx context.Context) {
 		_, err := exec.LookPath("podman")
 		d.add(failed("engine", fmt.Errorf("neither Podman nor Docker responds: %w", errors.Join(missing...)),
 			EngineFix(err == nil)))
+		d.add(checkNative())
 	}
+}
+
+// checkNative tries what takes no engine.
+func checkNative() Finding {
+	err := sandbox.TryNative()
+	if refused := (*native.Refusal)(nil); errors.As(err, &refused) {
+		return warning(sandbox.Native, refused.Remedy, "%v", err)
+	}
+	if err != nil {
+		return warning(sandbox.Native, "an engine does not take it", "%v", err)
+	}
+	return healthy(sandbox.Native, "works without an engine, for agents that are installed on this host: "+
+		"aileron launch --sandbox=native AGENT (docs/native.md)")
 }
 
 // EngineFix returns what to do where no engine responds.

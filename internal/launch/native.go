@@ -8,15 +8,20 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/sandbox/native"
 )
 
 // nativeNotice is what is weaker than a container, for people.
-const nativeNotice = "aileron: native: sealed without an engine. It is weaker than a container in this: the command runs " +
-	"this host's own programs, reads this host's /usr, and is you to the kernel, in whatever it can reach."
+const nativeNotice = "aileron: native: sealed without an engine, and weaker than a container in this: the command " +
+	"runs this host's programs, reads this host's /usr, and to the kernel is the same user as you"
 
-// useHostPrograms gives a native sandbox the programs of its command that are the person's own, and refuses what takes
+// useHostPrograms makes the user's own programs that the command needs part of a native sandbox, and refuses what takes
 // an image.
 func (b *sandboxed) useHostPrograms() error {
+	if b.Engine == "auto" && b.Image.Tier() == "base" && b.Composed == nil && !sandbox.HasEngine() {
+		b.Engine = sandbox.Native
+		b.Infof("aileron: neither Podman nor Docker is installed: the sandbox is native")
+	}
 	if b.Engine != sandbox.Native {
 		return nil
 	}
@@ -24,13 +29,17 @@ func (b *sandboxed) useHostPrograms() error {
 		return hint.New(errors.New("run a native sandbox for this project: its devcontainer takes an image"),
 			"--devcontainer=off, or an engine: --sandbox=podman or --sandbox=docker")
 	}
-	check := func(m engine.Mount) error { return checkMount(m, b.Home) }
+	ofEngine := func(m native.Mount) engine.Mount {
+		return engine.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly}
+	}
+	check := func(m native.Mount) error { return checkMount(ofEngine(m), b.Home) }
 	for _, name := range append(slices.Clone(b.Needs), b.Command[0]) {
-		for _, m := range sandbox.ProgramMounts(name, check) {
+		for _, program := range native.ProgramMounts(name, check) {
+			m := ofEngine(program)
 			if sandbox.Within(m.Source, b.dir) {
 				continue // the sandbox has it
 			}
-			if err := check(m); err != nil {
+			if err := check(program); err != nil {
 				return fmt.Errorf("give the sandbox the program %s: %w", name, err)
 			}
 			if !slices.Contains(b.mounts, m) {

@@ -135,6 +135,10 @@ func (s *setup) findEngine(ctx context.Context) error {
 	if s.options.Engine == "off" || s.options.Launching {
 		return nil
 	}
+	if s.options.Engine == sandbox.Native {
+		s.noImage = true
+		return sandbox.TryNative()
+	}
 	e, err := s.options.FindEngine(ctx, s.options.Engine)
 	if err == nil {
 		e.Close()
@@ -144,6 +148,10 @@ func (s *setup) findEngine(ctx context.Context) error {
 		return hint.New(err, "set up the rest without an image: --sandbox=off")
 	}
 	s.u.Infof("aileron: %v", err)
+	if sandbox.TryNative() == nil {
+		s.u.Infof("aileron: this host can do without an engine, for an agent that is installed on it: "+
+			"aileron setup --sandbox=native %s", s.agent.Name)
+	}
 	yes, askErr := s.talk.Yes(ctx, "set up the rest, without an image?", false)
 	if askErr != nil {
 		return askErr

@@ -77,6 +77,9 @@ func prepare(l *launch) (terminal, error) {
 			return terminal{}, fmt.Errorf("make the command's terminal: %w", err)
 		}
 	}
+	if err := restrictCommand(l); err != nil {
+		return terminal{}, err
+	}
 	if err := gateway.DropCapabilities(); err != nil {
 		return terminal{}, fmt.Errorf("drop privileges: %w", err)
 	}

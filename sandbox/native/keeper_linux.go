@@ -70,6 +70,9 @@ func serveGateway(ctx context.Context, l launch, ready *os.File) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("make the keeper undumpable: %w", err)
 	}
+	if err := restrictGateway(); err != nil {
+		return err
+	}
 	if err := installFilter(l.Filter); err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func unchangeable(*launch) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer closeFD(fd)
 	req, err := unix.NewIfreq("lo")
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func answered(*launch) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 	defer cancel()
 	var d net.Dialer
-	// The second address is nobody's (RFC 5737): an answer proves that what leaves for an address ends at the gateway.
+	// The second address is for documentation (RFC 5737): an answer proves that what leaves ends at the gateway.
 	for _, to := range [][2]string{{"udp4", "127.0.0.53:53"}, {"tcp4", "192.0.2.1:53"}} {
 		resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return d.DialContext(ctx, to[0], to[1])
@@ -146,9 +146,10 @@ func answered(*launch) error {
 	return nil
 }
 
-// unreachable sends to addresses that are nobody's, by all that is not the gateway's.
+// unreachable sends to addresses for documentation, by all that is not the gateway's.
 func unreachable(*launch) error {
-	for _, to := range [][2]string{{"udp4", "192.0.2.1:443"}, {"udp6", "[2001:db8::1]:443"}, {"tcp6", "[2001:db8::1]:443"}} {
+	const far = "[2001:db8::1]:443"
+	for _, to := range [][2]string{{"udp4", "192.0.2.1:443"}, {"udp6", far}, {"tcp6", far}} {
 		d := net.Dialer{Timeout: lookTime}
 		conn, err := d.Dial(to[0], to[1])
 		if err == nil {

@@ -11,8 +11,8 @@
 // Three processes make a sandbox, of the same program:
 //
 //	aileron            starts the keeper, and copies the command's streams
-//	  keeper           process 1 of a namespace of processes, in a user namespace (outer) that owns a network namespace:
-//	                   it is the [gateway] there, without a privilege as soon as that is set up
+//	  keeper           process 1 of a namespace of processes, in a user namespace (outer) that owns a network
+//	                   namespace, in which it is the gateway, without a privilege as soon as that is set up
 //	    init           process 1 of the sandbox, in a user namespace (inner) below the outer one, so that it has no right
 //	                   over the network, with its own mounts, processes, IPC, host name and control groups
 //	      the command
@@ -23,8 +23,9 @@
 // Before the command begins, the init drops all that it may do, for good, and then tries what must fail: see [look]. A
 // sandbox in which any of it does not fail, does not begin. [Refusal] is the reason, for people.
 //
-// Open this file for what a sandbox is asked to be, start_linux.go for aileron's side, keeper_linux.go and init_linux.go
-// for the other two processes, root_linux.go for the files that a sandbox sees, and look_linux.go for what is tried.
+// Open this file for what a sandbox is asked to be, start_linux.go for aileron's side, keeper_linux.go and
+// init_linux.go for the other two processes, root_linux.go for the files that a sandbox sees, and look_linux.go for
+// what is tried.
 package native
 
 import (

@@ -29,6 +29,12 @@ func (*Sandbox) Ended() <-chan Exit      { return nil }
 func (*Sandbox) OutOfMemory() bool       { return false }
 func (*Sandbox) Close()                  {}
 
+// Try returns a [Refusal].
+func Try(string, string) error {
+	_, err := Start(Config{})
+	return err
+}
+
 // Sweep does nothing.
 func Sweep(string) {}
 

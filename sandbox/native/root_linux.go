@@ -133,10 +133,16 @@ func (r *root) device(at string) {
 	})
 }
 
-// openTree returns a mount of its own of a path without links, with what is mounted below it.
+// openTree returns a mount of its own of a path, with what is mounted below it. A link anywhere on the way is an error:
+// another sandbox may have put it there since the path was resolved.
 func openTree(at string) (int, error) {
-	return unix.OpenTree(unix.AT_FDCWD, at,
-		unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
+	fd, err := unix.Openat2(unix.AT_FDCWD, at,
+		&unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return -1, err
+	}
+	defer closeFD(fd)
+	return unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
 }
 
 // readOnlyTree is openTree of what can only be read.
@@ -258,7 +264,7 @@ func (r *root) put(f File) {
 }
 
 // mountUsr mounts the host's /usr with the session's files over it. The overlay has no directory to write to, so it is
-// read-only whoever mounts it.
+// read-only by its kind.
 func (r *root) mountUsr() {
 	at := slices.IndexFunc(r.trees, func(t tree) bool { return t.target == hostUsr })
 	if at < 0 {
@@ -278,7 +284,8 @@ func (r *root) mountUsr() {
 func (r *root) mount(l *launch) {
 	r.writable(l.Memory)
 	r.do("mount /dev/pts", func() error {
-		return unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
+		const own = "newinstance,ptmxmode=0666,mode=0620"
+		return unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, own)
 	})
 	r.maskProc()
 	for _, t := range r.trees {
@@ -292,6 +299,9 @@ func (r *root) mount(l *launch) {
 	})
 }
 
+// writablePlaces are those of the sandbox's own that it may write to. All users may write to the first three.
+func writablePlaces() []string { return []string{"/tmp", "/var/tmp", "/dev/shm", "/run", Home} }
+
 // writable mounts what the sandbox may write to: one file system in memory, of at most half of the sandbox's memory.
 func (r *root) writable(memory int64) {
 	const at = "/.writable"
@@ -301,14 +311,14 @@ func (r *root) writable(memory int64) {
 	}
 	r.mkdir(at)
 	r.tmpfs(at, quiet, options)
-	for i, place := range []string{"/tmp", "/var/tmp", "/dev/shm", "/run", Home} {
+	for i, place := range writablePlaces() {
 		mode := fs.FileMode(0o1777)
 		if i >= 3 {
 			mode = 0o755
 		}
 		dir := path.Join(at, strconv.Itoa(i))
 		r.do("make "+place, func() error {
-			return errors.Join(os.Mkdir(dir, 0o755), unix.Chmod(dir, uint32(mode)), //nolint:gosec // as on every host
+			return errors.Join(os.Mkdir(dir, 0o755), unix.Chmod(dir, uint32(mode)), //nolint:gosec // as on all hosts
 				unix.Mount(dir, place, "", unix.MS_BIND, ""))
 		})
 	}
@@ -331,7 +341,7 @@ func (r *root) maskProc() {
 			if err != nil {
 				return err
 			}
-			defer unix.Close(fd)
+			defer closeFD(fd)
 			return unix.MoveMount(fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
 		})
 	}
@@ -361,7 +371,7 @@ func (r *root) hideFile(at string) {
 		if err != nil {
 			return err
 		}
-		defer unix.Close(fd)
+		defer closeFD(fd)
 		return unix.MoveMount(fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
 	})
 }
@@ -380,10 +390,12 @@ func (r *root) attach(t tree) {
 		if err != nil {
 			return err
 		}
-		defer unix.Close(dir)
+		defer closeFD(dir)
 		return unix.MoveMount(t.fd, "", dir, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 	})
 }
+
+func closeFD(fd int) { _ = unix.Close(fd) }
 
 func makePlace(t tree) error {
 	if t.isDir {

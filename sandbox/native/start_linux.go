@@ -20,8 +20,7 @@ import (
 
 // Sandbox is one that is sealed, and whose command waits for [Sandbox.Begin].
 type Sandbox struct {
-	// Stdin, Stdout and Stderr are the ends of the command's streams. The caller closes them. They are nil if the command
-	// has a terminal.
+	// Stdin, Stdout and Stderr are the ends of the command's streams, for the caller to close; nil if it has a terminal.
 	Stdin          io.WriteCloser
 	Stdout, Stderr io.ReadCloser
 	// Terminal is the other end of the command's; nil if it has none.
@@ -49,8 +48,8 @@ type sealing struct {
 // startTime bounds the wait for a sandbox to be sealed, on the busiest machine.
 const startTime = time.Minute
 
-// Start makes a sandbox, and returns when it is sealed. Nothing of the command has run then. The error is a [Refusal] if
-// this host does not let it be sealed.
+// Start makes a sandbox, and returns when it is sealed. Nothing of the command has run then. The error is a [Refusal]
+// if this host does not let it be sealed.
 func Start(c Config) (_ *Sandbox, err error) {
 	l := launch{Config: c, UID: c.Owner.UID, GID: c.Owner.GID, Map: os.Geteuid() != 0}
 	if l.Map {
@@ -63,8 +62,8 @@ func Start(c Config) (_ *Sandbox, err error) {
 	for _, i := range filter {
 		l.Filter = append(l.Filter, instruction(i))
 	}
-	s := &Sandbox{said: &tail{}, sealed: make(chan sealing, 1), began: make(chan error, 1), ended: make(chan Exit, 1),
-		gone: make(chan struct{})}
+	s := &Sandbox{said: &tail{}, sealed: make(chan sealing, 1), began: make(chan error, 1),
+		ended: make(chan Exit, 1), gone: make(chan struct{})}
 	if len(c.Command) > 0 {
 		s.command = c.Command[0]
 	}

@@ -42,7 +42,7 @@ const (
 )
 
 // HostEtc returns what a sandbox has of this host's /etc, as a tar archive of it. It has files that every user of this
-// host may read, and no others, whoever runs this.
+// host may read, and no others, even if root runs this.
 func HostEtc() ([]byte, error) { return etcOf("/etc") }
 
 func etcOf(dir string) ([]byte, error) {

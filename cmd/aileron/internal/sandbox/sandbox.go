@@ -17,6 +17,6 @@ func New(a *cli.App) *cobra.Command {
 	}
 	cmd.AddCommand(launch.NewSandboxRunCommand(a), newSandboxInitCommand(a), newSandboxPlanCommand(a),
 		newSandboxBuildCommand(a), newSandboxCheckCommand(a), newSandboxPruneCommand(a), newSandboxReaperCommand(a),
-		newHostReaperCommand(a))
+		newHostReaperCommand(a), newApparmorCommand(a))
 	return cmd
 }

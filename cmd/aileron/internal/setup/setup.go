@@ -34,7 +34,7 @@ and the secrets come from files.`,
 				return failure.Usagef("setup takes one agent: %s", hint.Listed(agents.Names()))
 			}
 			opts.Agent = strings.Join(args, "")
-			if err := cli.OneOf("sandbox", opts.Engine, append(sandbox.Kinds(), "off")...); err != nil {
+			if err := cli.OneOf("sandbox", opts.Engine, append(sandbox.Runtimes(), "off")...); err != nil {
 				return err
 			}
 			if err := cli.CheckBinds(chosen.Binds); err != nil {
@@ -60,7 +60,7 @@ and the secrets come from files.`,
 	f.StringArrayVar(&chosen.Binds, "bind", nil,
 		"CONNECTOR=IDENTITY: which binding to use of a connector that has several (repeatable)")
 	f.StringVar(&opts.Engine, "sandbox", "auto", "the engine that builds the image: "+
-		hint.Alternatives(append(sandbox.Kinds(), "off (no image)")))
+		hint.Alternatives(append(sandbox.Runtimes(), "off (no image)")))
 	cli.PassphraseFlag(cmd, &opts.PassphraseFile)
 	up.Register(cmd)
 	opts.Login.Upstream = a.ReachServices(&up)

@@ -1,0 +1,163 @@
+package native
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// HostPath returns the PATH of a sandbox: the directories of this process's that are the system's. The first of those
+// that it always has is where the session's own commands are.
+func HostPath() string {
+	var dirs []string
+	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/local/bin", "/usr/bin", "/bin") {
+		if filepath.IsAbs(dir) && Shows(filepath.Clean(dir)) && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return strings.Join(dirs, ":")
+}
+
+// HostMemory returns the memory of this host in bytes; 0 is unknown.
+func HostMemory() int64 {
+	data, err := os.ReadFile("/proc/meminfo")
+	var kib int64
+	if err != nil {
+		return 0
+	}
+	if _, err := fmt.Sscanf(string(data), "MemTotal: %d kB", &kib); err != nil {
+		return 0
+	}
+	return kib << 10
+}
+
+// FindProgram returns where a sandbox has a program. places are those of its mounts: what is given with a path into one
+// of them cannot be known before. The error is a [CommandError].
+func FindProgram(name, dirs string, places []string) (string, error) {
+	mounted := func(at string) bool {
+		return slices.ContainsFunc(places, func(p string) bool { return at == p || strings.HasPrefix(at, p+"/") })
+	}
+	bad := &CommandError{Command: name, Code: 127, Reason: "this host has no such program among what a sandbox sees"}
+	try := []string{name}
+	if !strings.Contains(name, "/") {
+		try = nil
+		for _, dir := range filepath.SplitList(dirs) {
+			try = append(try, path.Join("/", dir, name))
+		}
+	}
+	for _, at := range try {
+		known := mounted(path.Clean(at))
+		if !path.IsAbs(at) || known && strings.Contains(name, "/") {
+			return at, nil
+		}
+		if !Shows(path.Clean(at)) && !known {
+			continue
+		}
+		switch info, err := os.Stat(at); {
+		case err != nil:
+		case info.IsDir() || info.Mode().Perm()&0o111 == 0:
+			bad.Code, bad.Reason = 126, at+" is not executable"
+		default:
+			return at, nil
+		}
+	}
+	return "", bad
+}
+
+// ProgramMounts returns what a sandbox needs of this host to run a program that is on the PATH and not among the
+// system's files: its directory, that to which its links lead, and those of its interpreter, read-only. check returns
+// an error for what a sandbox may not have; of a directory that it may not, it gets the program alone.
+func ProgramMounts(name string, check func(Mount) error) (mounts []Mount) {
+	const deep = 4 // an interpreter of an interpreter
+	for range deep {
+		at, err := exec.LookPath(name)
+		if err != nil || strings.Contains(name, "/") {
+			return mounts
+		}
+		real, err := filepath.EvalSymlinks(at)
+		if err != nil {
+			return mounts
+		}
+		for _, program := range []string{at, real} {
+			if Shows(program) {
+				continue
+			}
+			m := Mount{Target: programDir(program), ReadOnly: true}
+			if m.Source, err = filepath.EvalSymlinks(m.Target); err != nil || check(m) != nil {
+				m.Source, m.Target = real, program
+			}
+			if !slices.Contains(mounts, m) {
+				mounts = append(mounts, m)
+			}
+		}
+		if name = interpreter(real); name == "" {
+			return mounts
+		}
+	}
+	return mounts
+}
+
+// programDir is the directory of a program: of one of a Node.js package, that of all packages beside it.
+func programDir(at string) string {
+	if before, _, ok := strings.Cut(at, "/node_modules/"); ok {
+		return before + "/node_modules"
+	}
+	return filepath.Dir(at)
+}
+
+// interpreter returns the name of a script's interpreter that is looked for on the PATH, or "".
+func interpreter(at string) string {
+	f, err := os.Open(at)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	head := make([]byte, 256)
+	n, _ := f.Read(head)
+	line, _, _ := strings.Cut(string(head[:n]), "\n")
+	rest, ok := strings.CutPrefix(line, "#!")
+	fields := strings.Fields(rest)
+	if !ok || len(fields) < 2 || path.Base(fields[0]) != "env" {
+		return ""
+	}
+	for _, word := range fields[1:] {
+		if !strings.HasPrefix(word, "-") && !strings.Contains(word, "=") {
+			return word
+		}
+	}
+	return ""
+}
+
+// StateDir returns the directory of this host for what a program keeps from one sandbox to the next, which it makes. It
+// is not below the home of aileron: a sandbox can read where its mounts come from.
+func StateDir(name string, owner Owner) (string, error) {
+	root := filepath.Join(os.Getenv("XDG_STATE_HOME"), "aileron-native")
+	if !filepath.IsAbs(root) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		root = filepath.Join(home, ".local", "state", "aileron-native")
+	}
+	dir := filepath.Join(root, name)
+	if err := os.MkdirAll(root, 0o711); err != nil { //nolint:gosec // root's sandbox is another user's
+		return "", err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+		return "", cmp.Or(err, fmt.Errorf("%s is no directory", dir))
+	}
+	if os.Geteuid() != 0 {
+		return dir, nil
+	}
+	return dir, os.Lchown(dir, owner.UID, owner.GID)
+}
