@@ -57,7 +57,11 @@ func (p *Prepared) openHost() (*ImageFS, error) {
 		}
 		return nil
 	}
-	return &ImageFS{env: []string{"PATH=" + native.HostPath()}, close: func() {}, FS: imagefs.New(etc, imagefs.Source{
+	var places []string
+	for _, m := range p.spec.Mounts {
+		places = append(places, m.Target)
+	}
+	return &ImageFS{env: []string{"PATH=" + native.HostPath(places)}, close: func() {}, FS: imagefs.New(etc, imagefs.Source{
 		Lstat: func(name string) (imagefs.Node, error) {
 			if err := shown(name); err != nil {
 				return imagefs.Node{}, err
@@ -198,7 +202,7 @@ func (p *Prepared) nativeConfig(b box, host *ImageFS) (native.Config, error) {
 
 // nativeCommandError is the error of a command that this host has not.
 func nativeCommandError(bad *native.CommandError) error {
-	return &CommandError{Command: bad.Command, Image: "of this host", Code: bad.Code, Engine: bad.Reason}
+	return &CommandError{Command: bad.Command, Code: bad.Code, Engine: bad.Reason}
 }
 
 // nativeEnv returns the environment of the command.

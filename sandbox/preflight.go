@@ -232,7 +232,7 @@ func lists(etc fs.FS, list, name string) bool {
 // shell would exit with: 127 for a command that does not exist, 126 for one that
 // cannot be executed.
 type CommandError struct {
-	Command, Image string
+	Command, Image string // Image is "" for a native sandbox
 	Code           int
 	Engine         string // the engine's reason
 }
@@ -242,6 +242,9 @@ func (*CommandError) ErrorClass() string  { return "invalid_request" }
 func (*CommandError) ErrorReason() string { return "preflight_failed" }
 
 func (e *CommandError) Error() string {
+	if e.Image == "" {
+		return fmt.Sprintf("run %s in the sandbox: %s", e.Command, e.Engine)
+	}
 	if e.Code == 127 {
 		return fmt.Sprintf("run %s in the sandbox: the image %s has no such command (%s)", e.Command, e.Image, e.Engine)
 	}

@@ -1,11 +1,13 @@
 package seal
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/must"
@@ -57,4 +59,65 @@ func (p *person) nativeLeftovers() string {
 		}
 	}
 	return strings.Join(left, ", ")
+}
+
+// An agent of the user's PATH is launched: its state goes on in its next sandbox, and a port is published.
+func TestAnAgentIsLaunchedNatively(t *testing.T) {
+	p := nativeUser(t)
+	for _, path := range []string{p.project, filepath.Dir(p.project)} {
+		must.Do(t, os.Chown(path, harness.RootlessUser, harness.RootlessUser))
+	}
+	dir := filepath.Join(filepath.Dir(p.project), "programs")
+	must.Do(t, os.Mkdir(dir, 0o755))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "codex"), []byte(agent), 0o755))
+	p.as = append(p.as, "PATH="+dir+":/usr/bin:/bin")
+	for _, want := range []string{"x", "xx"} {
+		port := harness.FreePort(t)
+		ended := make(chan result, 1)
+		go func() {
+			ended <- p.run("launch", "--sandbox=native", "--dir", p.project, "--port", fmt.Sprintf("%d:8000", port), "codex")
+		}()
+		got := ""
+		harness.Poll(harness.Patience, 50*time.Millisecond, func() bool {
+			got = read(port)
+			return got != "" || len(ended) > 0
+		})
+		r := <-ended
+		if r.code != 0 || r.out != want || got != "from the sandbox" {
+			t.Errorf("exit %d, it has %q, want %q; its port has %q\n%s", r.code, r.out, want, got, r.err)
+		}
+		for _, text := range []string{"aileron: native: sealed without an engine, and weaker than a container",
+			"native: " + dir + " is in the sandbox, read-only, for codex"} {
+			if !strings.Contains(r.err, text) {
+				t.Errorf("%q is not printed:\n%s", text, r.err)
+			}
+		}
+	}
+	if left := p.nativeLeftovers(); left != "" {
+		t.Errorf("processes are left: %s", left)
+	}
+}
+
+// Where a sandbox cannot be sealed, nothing of the command runs, and no other sandbox is taken instead.
+func TestANativeSandboxIsSealedOrRefused(t *testing.T) {
+	p := newPerson(t, sandbox.Native, 0, must.OpenDir(t))
+	p.as = []string{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
+		`echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"`, "-"}
+	r := p.run("sandbox", "run", "--sandbox=native", "--dir", p.project, "--", "sh", "-c", "echo it ran; touch ran")
+	if _, err := os.Stat(filepath.Join(p.project, "ran")); err == nil || r.code != 1 || r.out != "" {
+		t.Errorf("exit %d, %q, and the command ran: %v", r.code, r.out, err == nil)
+	}
+	for _, want := range []string{"user namespaces are switched off (user.max_user_namespaces is 0)",
+		"hint: sudo sysctl user.max_user_namespaces=15000"} {
+		if !strings.Contains(r.err, want) {
+			t.Errorf("%q is not printed:\n%s", want, r.err)
+		}
+	}
+	ended := ""
+	for _, row := range p.rows() {
+		ended += row.Event + " " + row.Reason + "\n"
+	}
+	if !strings.Contains(ended, "session.ended") {
+		t.Errorf("the audit log has no end of the session:\n%s", ended)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/trust"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/sandbox/native"
 )
 
 // end records how the command in the sandbox ended, closes the session, and returns the end of the launch. code and err
@@ -113,8 +114,11 @@ func (b *sandboxed) stopped(ctx context.Context, err error) bool {
 
 // withHint adds a hint to the error of an image or a project for which there can be no sandbox.
 func withHint(err error) error {
+	refused := (*native.Refusal)(nil)
 	switch {
 	case hint.Of(err) != "":
+	case errors.As(err, &refused) && refused.Remedy != "":
+		return hint.New(err, "%s", refused.Remedy)
 	case errors.As(err, new(*sandbox.ImageError)):
 		return hint.New(err, "add it to the image, or choose another with --image; "+
 			"aileron sandbox check --agent=CMD checks an image without a session")
@@ -127,7 +131,8 @@ func withHint(err error) error {
 // failedPreflight reports whether err is about an image that cannot run the command: nothing of it was started.
 func failedPreflight(err error) bool {
 	return errors.As(err, new(*sandbox.CommandError)) || errors.As(err, new(*sandbox.ImageError)) ||
-		errors.As(err, new(*sandbox.ArchitectureError)) || errors.As(err, new(*trust.Error))
+		errors.As(err, new(*sandbox.ArchitectureError)) || errors.As(err, new(*trust.Error)) ||
+		errors.As(err, new(*native.Refusal))
 }
 
 // causeOf returns the cause that session.ended has for the end of a sandbox.

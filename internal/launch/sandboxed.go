@@ -256,9 +256,6 @@ func (b *sandboxed) run(ctx context.Context) (int, error) {
 	for _, p := range b.Ports {
 		b.Infof("aileron: 127.0.0.1:%d is port %d of the sandbox", p.Host, p.Sandbox)
 	}
-	if b.prepared.IsNative() {
-		b.Infof("%s", nativeNotice)
-	}
 	b.Infof("aileron: the sandbox may use %v ([sandbox] memory, cpus in config.toml)", b.prepared.Limits)
 	return b.prepared.Run(ctx, b.uplink(ctx, m, sockets))
 }
@@ -309,6 +306,9 @@ func (b *sandboxed) uplink(ctx context.Context, m mediation, sockets string) san
 		Exposing: b.host.wait, Ended: func() { b.host.ended(ctx) },
 		Cut:        func() { go b.session.Drain(context.WithoutCancel(ctx)) },
 		Unenforced: b.warnUnenforced, Exhausted: func(e engine.Exhaustion) { b.exhausted = e },
+	}
+	if b.prepared.IsNative() {
+		u.Starting = func() { b.Infof("%s", nativeNotice); b.signals.started() }
 	}
 	if b.Detached != nil {
 		u.Stdin, u.Stdout, u.Stderr, u.TTY = b.Detached, b.Detached, b.Detached, true

@@ -13,12 +13,16 @@ import (
 	"strings"
 )
 
-// HostPath returns the PATH of a sandbox: the directories of this process's that are the system's. The first of those
-// that it always has is where the session's own commands are.
-func HostPath() string {
+// HostPath returns the PATH of a sandbox: the directories of this process's that the sandbox has, because they are the
+// system's, or are places of its mounts or have one. The first of those that it always has is where the session's own
+// commands are.
+func HostPath(places []string) string {
+	has := func(dir string) bool {
+		return Shows(dir) || slices.ContainsFunc(places, func(p string) bool { return p == dir || path.Dir(p) == dir })
+	}
 	var dirs []string
 	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/local/bin", "/usr/bin", "/bin") {
-		if filepath.IsAbs(dir) && Shows(filepath.Clean(dir)) && !slices.Contains(dirs, dir) {
+		if filepath.IsAbs(dir) && has(filepath.Clean(dir)) && !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
 	}
