@@ -42,7 +42,7 @@ func landlockVersion() int {
 	if errno != 0 {
 		return 0
 	}
-	return int(version) //nolint:gosec // a small number
+	return int(version)
 }
 
 // right is what may be done below a path.
@@ -68,9 +68,9 @@ func restrictFiles(rights []right) error {
 	if errno != 0 {
 		return fmt.Errorf("make Landlock's rules: %w", errno)
 	}
-	defer closeFD(int(fd)) //nolint:gosec // a descriptor
+	defer closeFD(int(fd))
 	for _, r := range rights {
-		if err := allow(int(fd), r, known); err != nil { //nolint:gosec // as above
+		if err := allow(int(fd), r, known); err != nil {
 			return fmt.Errorf("make Landlock's rule for %s: %w", r.path, err)
 		}
 	}
@@ -91,7 +91,7 @@ func allow(ruleset int, r right, known uint64) error {
 	if err := unix.Fstat(fd, &about); err != nil {
 		return err
 	}
-	rule := unix.LandlockPathBeneathAttr{Allowed_access: r.fs & known, Parent_fd: int32(fd)} //nolint:gosec // a descriptor
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: r.fs & known, Parent_fd: int32(fd)}
 	if about.Mode&unix.S_IFMT != unix.S_IFDIR {
 		rule.Allowed_access &= rightsFile
 	}
