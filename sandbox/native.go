@@ -61,7 +61,8 @@ func (p *Prepared) openHost() (*ImageFS, error) {
 	for _, m := range p.spec.Mounts {
 		places = append(places, m.Target)
 	}
-	return &ImageFS{env: []string{"PATH=" + native.HostPath(places)}, close: func() {}, FS: imagefs.New(etc, imagefs.Source{
+	env := []string{"PATH=" + native.HostPath(places)}
+	return &ImageFS{env: env, close: func() {}, FS: imagefs.New(etc, imagefs.Source{
 		Lstat: func(name string) (imagefs.Node, error) {
 			if err := shown(name); err != nil {
 				return imagefs.Node{}, err

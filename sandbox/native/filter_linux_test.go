@@ -1,6 +1,8 @@
 package native
 
 import (
+	"archive/tar"
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -124,6 +126,31 @@ func engineFilter(t *testing.T) []bpf.RawInstruction {
 		out = append(out, bpf.RawInstruction{Op: f.Code, Jt: f.Jt, Jf: f.Jf, K: f.K})
 	}
 	return out
+}
+
+// What only some users of this host may read of /etc is not copied, even if root copies.
+func TestEtcIsWhatEveryUserMayRead(t *testing.T) {
+	dir := must.OpenDir(t)
+	for name, mode := range map[string]os.FileMode{
+		"services": 0o644, "shells": 0o600, "shadow": 0o644, "python3.11": 0o644,
+	} {
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(name), mode))
+	}
+	for name, mode := range map[string]os.FileMode{"ssl": 0o755, "ssl/private": 0o710, "ssl/certs": 0o755} {
+		must.Do(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name, "file"), nil, 0o644))
+		must.Do(t, os.Chmod(filepath.Join(dir, name), mode))
+	}
+	must.Do(t, os.Symlink("/etc/services", filepath.Join(dir, "localtime")))
+	var names []string
+	tr := tar.NewReader(bytes.NewReader(must.Get(etcOf(dir))(t)))
+	for h, err := tr.Next(); err == nil; h, err = tr.Next() {
+		names = append(names, h.Name)
+	}
+	want := "etc/localtime etc/python3.11 etc/services etc/ssl etc/ssl/certs etc/ssl/certs/file etc/ssl/file"
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("the copy has %s\nwant         %s", got, want)
+	}
 }
 
 func TestAProfileThatIsNotUnderstoodIsRefused(t *testing.T) {

@@ -104,7 +104,7 @@ func allow(ruleset int, r right, known uint64) error {
 	return nil
 }
 
-// restrictCommand lets the command, and the init, write to what is the sandbox's own alone.
+// restrictCommand leaves the command, and the init, writing to what is the sandbox's own alone.
 func restrictCommand(l *launch) error {
 	rights := []right{{"/", rightsRead}, {"/proc", rightsFile}, {"/dev", rightsFile}}
 	for _, at := range writablePlaces() {

@@ -250,7 +250,8 @@ func childOf(t *testing.T, pid int) int {
 func TestTheTerminalIsTheSandboxsOwn(t *testing.T) {
 	w := newWorld(t)
 	cmd := w.command(func(c *native.Config) { c.TTY = true }, "/bin/sh", "-c",
-		`tty; [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo terminal; trap 'sleep 0.2; echo interrupted; exit 9' INT; echo ready >/dev/tty
+		`tty; [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo terminal
+		trap 'sleep 0.2; echo interrupted; exit 9' INT; echo ready >/dev/tty
 		while :; do sleep 0.05; done`)
 	in := must.Get(cmd.StdinPipe())(t)
 	out := must.Get(cmd.StdoutPipe())(t)
@@ -423,6 +424,27 @@ func TestWhatCannotBeSealedIsRefused(t *testing.T) {
 			t.Errorf("exit %d, %s%s; want it refused", code, out, errs)
 		}
 	})
+}
+
+// The sandbox itself is tried from inside before its command begins.
+func TestWhatLooksSealedAndIsNotIsRefused(t *testing.T) {
+	for want, change := range map[string]func(*native.Config){
+		"find that files of the host are not there: there is /sys/kernel": func(c *native.Config) {
+			c.Mounts = append(c.Mounts, native.Mount{Source: "/sys", Target: "/sys", ReadOnly: true})
+		},
+		"find that system calls are filtered: unshare: ": func(c *native.Config) {
+			c.Seccomp = strings.Replace(c.Seccomp, `"setns","unshare",`, `"setns",`, 1)
+		},
+		"find that system calls are filtered: a socket of AF_VSOCK: ": func(c *native.Config) {
+			c.Seccomp = strings.Replace(c.Seccomp, `"value": 10,"op"`, `"value": 40,"op"`, 1)
+		},
+	} {
+		w := newWorld(t)
+		out, errs, code := w.sh("echo it ran", change)
+		if code != 125 || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("exit %d, %q: %s; want %q", code, out, errs, want)
+		}
+	}
 }
 
 // A gateway that does not come up, or a proxy that is not there, lets nothing begin.

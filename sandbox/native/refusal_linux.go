@@ -35,6 +35,7 @@ func errorOf(err error) string {
 
 // refusal returns the [Refusal] of a step that failed, with what this host says about why.
 func refusal(step string) *Refusal {
+	denied := strings.Contains(step, unix.EPERM.Error()) || strings.Contains(step, unix.EACCES.Error())
 	for _, c := range []struct {
 		holds          bool
 		reason, remedy string
@@ -50,7 +51,7 @@ func refusal(step string) *Refusal {
 				"(kernel.apparmor_restrict_unprivileged_userns is 1)",
 			"aileron sandbox apparmor | sudo tee /etc/apparmor.d/aileron >/dev/null && " +
 				"sudo apparmor_parser -r /etc/apparmor.d/aileron"},
-		{inContainer(), "this is a container, whose engine does not let it make sandboxes of its own",
+		{denied && inContainer(), "this is a container, whose engine does not let it make sandboxes of its own",
 			"run aileron on the host, or with an engine: --sandbox=podman or --sandbox=docker"},
 		{!exists("/proc/self/ns/user"), "this kernel has no user namespaces", ""},
 	} {
