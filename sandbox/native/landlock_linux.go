@@ -91,6 +91,7 @@ func allow(ruleset int, r right, known uint64) error {
 	if err := unix.Fstat(fd, &about); err != nil {
 		return err
 	}
+	//nolint:gosec // a descriptor
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: r.fs & known, Parent_fd: int32(fd)}
 	if about.Mode&unix.S_IFMT != unix.S_IFDIR {
 		rule.Allowed_access &= rightsFile
