@@ -38,7 +38,7 @@ func TestAUsageErrorNamesWhatIsRight(t *testing.T) {
 		{"audit show", "audit show takes ID; got none"},
 		{"spec validate", "spec validate takes FILE...; got none"},
 		{"proxy extra words", "proxy takes no arguments; got 2 arguments"},
-		{"demo --sandbox=foo", `--sandbox is "foo"; it must be auto, podman, docker, native or off`},
+		{"demo --sandbox=foo", `--sandbox is "foo"; it must be auto, podman, docker or off`},
 		{"sandbox prune --sandbox=foo", `--sandbox is "foo"; it must be auto, podman or docker`},
 		{"sandbox build --sandbox=off", `--sandbox is "off"; it must be auto, podman or docker`},
 		{"sandbox run --sandbox=off -- true", "use aileron run -- CMD"},
