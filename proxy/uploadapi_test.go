@@ -39,9 +39,13 @@ type received struct {
 }
 
 // newUploads is a world with the operations of uploadsSpec, and what its upstream received.
-func newUploads(t *testing.T) (*world, chan received) {
+func newUploads(t *testing.T, set ...func(*Config)) (*world, chan received) {
 	seen := make(chan received, 8)
-	w := newCalls(t, func(*Config) {}, func(_ http.ResponseWriter, r *http.Request) {
+	w := newCalls(t, func(c *Config) {
+		for _, change := range set {
+			change(c)
+		}
+	}, func(_ http.ResponseWriter, r *http.Request) {
 		in := received{length: r.ContentLength, kind: r.Header.Get("Content-Type")}
 		defer func() { seen <- in }()
 		kind, params, _ := mime.ParseMediaType(in.kind)
@@ -218,8 +222,7 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // A body that is longer than any may be is denied before a byte of it is read.
 func TestFilesKeepToTheLimitOfBodies(t *testing.T) {
-	w, _ := newUploads(t)
-	w.plane.cfg.Limits.Wire.Body = 1 << 20
+	w, _ := newUploads(t, func(c *Config) { c.Limits.Wire.Body = 1 << 20 })
 	status, text := w.upload("put", `{"id":"7"}`, `[{"input":"content","size":1048577}]`, strings.NewReader("1"))
 	if status != 413 || !strings.Contains(text, "the files make a body of 1048577 bytes, and at most 1048576 are sent") ||
 		len(w.requests()) != 0 {

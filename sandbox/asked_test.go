@@ -22,6 +22,7 @@ import (
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/imagefs"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/sandbox/internal/livetree"
 )
 
 // asked is a container as the engine is asked for it.
@@ -247,7 +248,7 @@ func TestATreeIsReadableWhateverTheUmask(t *testing.T) {
 	for _, umask := range []int{0o022, 0o077} {
 		dir := filepath.Join(t.TempDir(), "tree")
 		old := syscall.Umask(umask)
-		err := writeTree(dir, []File{{Path: "actions", Mode: fs.ModeDir | 0o755},
+		err := livetree.Write(dir, []File{{Path: "actions", Mode: fs.ModeDir | 0o755},
 			{Path: "connectors/hub/a/b@1.0.0/manifest.toml", Mode: 0o644, Data: []byte("x")}})
 		syscall.Umask(old)
 		if err != nil {
@@ -268,7 +269,7 @@ func TestATreeIsReadableWhateverTheUmask(t *testing.T) {
 }
 
 func TestATreeHasNoFileOutside(t *testing.T) {
-	err := writeTree(filepath.Join(t.TempDir(), "tree"), []File{{Path: "../x", Mode: 0o644}})
+	err := livetree.Write(filepath.Join(t.TempDir(), "tree"), []File{{Path: "../x", Mode: 0o644}})
 	if err == nil || !strings.Contains(err.Error(), "not below its directory") {
 		t.Errorf("a file outside: %v", err)
 	}

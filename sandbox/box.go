@@ -96,7 +96,7 @@ func (e *Engine) run(ctx context.Context, b box) (code int, err error) {
 	var made containers
 	defer func() {
 		for _, t := range made.trees {
-			t.end()
+			t.End()
 		}
 	}()
 	removed := sync.OnceValue(func() error { return e.RemoveAll(ctx, made.all()) })

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/sandbox/internal/users"
 )
 
 // Composition is what a project asks for of its sandbox besides the image. None of it changes what seals the sandbox.
@@ -107,7 +108,7 @@ func (e *Engine) ownVolumes(ctx context.Context, b box, made *createdBox) error 
 	if host, err := e.Host(ctx); err != nil || host.Rootless {
 		return err
 	}
-	uid, gid := numbers(made.user)
+	uid, gid := users.Numbers(made.user)
 	names, err := e.VolumesOf(ctx, made.id)
 	if err != nil {
 		return err
@@ -171,7 +172,7 @@ func (e *Engine) composedUser(ctx context.Context, b box, image engine.Image, ho
 	}
 	id, err := e.identityOf(ctx, b.Image, user)
 	if err == nil {
-		err = checkKept(host, user, id.uid, owner)
+		err = checkKept(host, user, id.UID, owner)
 	}
 	return user, err == nil, err
 }

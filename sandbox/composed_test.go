@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -50,21 +49,5 @@ func TestAProjectChoosesNoOtherUserOfThisHost(t *testing.T) {
 		!strings.Contains(err.Error(), `the user "root" of the image: its number is 0, and that of the project's owner is `+
 			"1000; on this engine it would be user 0 of this host") {
 		t.Errorf("root: %v", err)
-	}
-}
-
-// An engine takes the first entry of a name, and user 0 where it has no number.
-func TestTheNumbersOfAUserAreThoseThatAnEngineReads(t *testing.T) {
-	for list, want := range map[string]string{
-		"a:x:1:1::/:\nnode:x:1000:1001::/:/bin/sh\n":    "1000 1001 <nil>",
-		"node:x:7:8::/:\nnode:x:1000:1000::/:/bin/sh\n": "7 8 <nil>",
-		" node:x:7:8::/:\nnode:x:1000:1000::/:\n":       "7 8 <nil>",
-		"node:x\nnode:x:1000:1000::/:\n":                "0 0 the image's entry of the user node has no numbers",
-		"nod:x:1000:1000::/:\n":                         "0 0 the image has no user node",
-	} {
-		uid, gid, err := idsIn([]byte(list), "node")
-		if got := fmt.Sprint(uid, " ", gid, " ", err); got != want {
-			t.Errorf("of %q: %s, want %s", list, got, want)
-		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/imagefs"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/sandbox/internal/livetree"
 )
 
 // hostname is a sandbox's own name: programs look for its address, and the
@@ -30,7 +31,7 @@ func nameFiles(b box) ([]engine.Mount, error) {
 	var mounts []engine.Mount
 	for name, text := range nameTexts() {
 		at := filepath.Join(b.mounts, name)
-		if err := writePublic(at, []byte(text), 0o644); err != nil {
+		if err := livetree.WritePublic(at, []byte(text), 0o644); err != nil {
 			return nil, fmt.Errorf("write the sandbox's %s: %w", name, err)
 		}
 		mounts = append(mounts, engine.Mount{Source: at, Target: "/etc/" + name, ReadOnly: true})
@@ -59,7 +60,7 @@ func mountFiles(b box) ([]engine.Mount, error) {
 			continue // made with the mount
 		}
 		at := filepath.Join(dir, strconv.Itoa(i))
-		if err := writePublic(at, f.Data, f.Mode.Perm()); err != nil {
+		if err := livetree.WritePublic(at, f.Data, f.Mode.Perm()); err != nil {
 			return nil, fmt.Errorf("put the session's files beside the sandbox: %w", err)
 		}
 		mounts = append(mounts, engine.Mount{Source: at, Target: f.Path, ReadOnly: true})
@@ -100,7 +101,7 @@ func mountTrees(b box) ([]engine.Mount, error) {
 		if tree.OnDisk {
 			dir = filepath.Join(b.mounts, "tree"+strconv.Itoa(i))
 		}
-		if err := writeTree(dir, tree.Files); err != nil {
+		if err := livetree.Write(dir, tree.Files); err != nil {
 			return nil, fmt.Errorf("put %s beside the sandbox: %w", tree.Target, err)
 		}
 		mounts = append(mounts, engine.Mount{Source: dir, Target: tree.Target, ReadOnly: true})
@@ -119,51 +120,6 @@ func (b box) mountOnDisk() ([]engine.Mount, error) {
 		}
 	}
 	return mountTrees(b)
-}
-
-// writeTree writes files below a new directory, which the sandbox's user reads,
-// whatever the umask. Most umasks take nothing away, and then no mode is set again.
-func writeTree(dir string, files []File) error {
-	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // read by the sandbox
-		return err
-	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	masked := info.Mode().Perm() != 0o755
-	made := map[string]bool{}
-	mkdir := func(at string) error {
-		err := os.MkdirAll(at, 0o755) //nolint:gosec // as above
-		for ; err == nil && masked && at != filepath.Dir(dir); at = filepath.Dir(at) {
-			err = os.Chmod(at, 0o755) //nolint:gosec // as above
-		}
-		return err
-	}
-	for _, f := range files {
-		if !filepath.IsLocal(f.Path) {
-			return fmt.Errorf("write %s: it is not below its directory", f.Path)
-		}
-		at := filepath.Join(dir, f.Path)
-		if parent := filepath.Dir(at); !made[parent] {
-			if err := mkdir(parent); err != nil {
-				return err
-			}
-			made[parent] = true
-		}
-		switch {
-		case f.Mode.IsDir():
-			err = mkdir(at)
-		case masked:
-			err = writePublic(at, f.Data, f.Mode.Perm())
-		default:
-			err = os.WriteFile(at, f.Data, f.Mode.Perm())
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // masks are the directories of a sandbox that are empty in it, although its
@@ -226,14 +182,6 @@ func checkHeld(covers []Cover) error {
 func Within(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
-}
-
-// writePublic writes a file that the sandbox's user reads, whatever the umask.
-func writePublic(path string, data []byte, mode os.FileMode) error {
-	if err := os.WriteFile(path, data, mode); err != nil {
-		return err
-	}
-	return os.Chmod(path, mode)
 }
 
 // put copies files into a created container that has this layer, with

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/imagefs"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/sandbox/internal/livetree"
 	"github.com/ALRubinger/aileron/sandbox/native"
 )
 
@@ -145,11 +146,11 @@ func (p *Prepared) runNative(ctx context.Context, b box) (code int, err error) {
 	}
 	var trees []*LiveTree
 	for i, m := range b.mounted {
-		trees = append(trees, newLiveTree(m.Source, b.trees[i].Files))
+		trees = append(trees, livetree.New(m.Source, b.trees[i].Files))
 	}
 	defer func() {
 		for _, t := range trees {
-			t.end()
+			t.End()
 		}
 	}()
 	config, err := p.nativeConfig(b, host)
@@ -284,10 +285,11 @@ func nativeNames(owner native.Owner) []File {
 	}
 	users += fmt.Sprintf("%s:x:%d:%d::%s:/bin/sh\n", name, owner.UID, owner.GID, native.Home)
 	groups += fmt.Sprintf("%s:x:%d:\nnogroup:x:65534:\n", name, owner.GID)
-	files := []File{{"/etc/passwd", 0o644, []byte(users)}, {"/etc/group", 0o644, []byte(groups)},
-		{"/etc/hostname", 0o644, []byte(native.Hostname + "\n")}}
-	for name, text := range nameTexts() {
-		files = append(files, File{"/etc/" + name, 0o644, []byte(text)})
+	texts := nameTexts()
+	texts["passwd"], texts["group"], texts["hostname"] = users, groups, native.Hostname+"\n"
+	var files []File
+	for name, text := range texts {
+		files = append(files, File{Path: "/etc/" + name, Mode: 0o644, Data: []byte(text)})
 	}
 	return files
 }

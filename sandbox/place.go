@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/ALRubinger/aileron/sandbox/internal/users"
 )
 
 // systemPlaces are the directories of a sandbox that a project does not lie in: they are the image's system, the
@@ -91,7 +93,7 @@ func (e *Engine) checkImagePlace(ctx context.Context, s Spec, img Image) error {
 		return err
 	}
 	defer image.Close()
-	uid, _ := numbers(as.user)
+	uid, _ := users.Numbers(as.user)
 	for _, dir := range ancestors(s.Dir) {
 		info, err := image.Ask(strings.TrimPrefix(dir, "/"))
 		switch {

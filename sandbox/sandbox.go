@@ -30,7 +30,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path"
@@ -38,6 +37,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/terminal"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/sandbox/internal/livetree"
 )
 
 // Workspace is where every sandbox has its project. Where its own path is one that a sandbox can have, it is there too,
@@ -378,7 +378,7 @@ func (b *box) addFiles(open func() (*ImageFS, error)) error {
 	if b.Unsealed {
 		for _, tree := range b.trees {
 			for _, f := range tree.Files {
-				b.Files = append(b.Files, File{path.Join(tree.Target, f.Path), f.Mode, f.Data})
+				b.Files = append(b.Files, File{Path: path.Join(tree.Target, f.Path), Mode: f.Mode, Data: f.Data})
 			}
 		}
 		b.trees = nil
@@ -387,11 +387,14 @@ func (b *box) addFiles(open func() (*ImageFS, error)) error {
 }
 
 // File is one file, or directory, that is put into a sandbox before it starts.
-type File struct {
-	Path string
-	Mode fs.FileMode
-	Data []byte
-}
+type File = livetree.File
+
+// LiveTree is a [Tree] in a sandbox that runs, which only this host can change. Its zero value is a tree without a
+// place: the sandbox has the files of its start.
+type LiveTree = livetree.Live
+
+// ErrNotLive is returned for a tree that cannot be changed: the sandbox is not sealed, or has ended.
+var ErrNotLive = livetree.ErrNotLive
 
 // Engine is an engine that makes sandboxes.
 type Engine struct {

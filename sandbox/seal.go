@@ -13,6 +13,8 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/procid"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/sandbox/internal/livetree"
+	"github.com/ALRubinger/aileron/sandbox/internal/users"
 )
 
 // seccompProfile allows what programs need. Above all it allows no socket
@@ -123,7 +125,7 @@ func (e *Engine) createBox(ctx context.Context, b box, gateway *engine.Container
 	}
 	made := createdBox{id: id, user: config.User, ownHome: ownHome}
 	for i, m := range b.mounted {
-		made.trees = append(made.trees, newLiveTree(m.Source, b.trees[i].Files))
+		made.trees = append(made.trees, livetree.New(m.Source, b.trees[i].Files))
 	}
 	if err != nil {
 		return made, fmt.Errorf("make the sandbox: %w", err)
@@ -290,7 +292,7 @@ func volumeInProject(image engine.Image) string {
 // the image's environment names, or the one of a named user, which the engine
 // reads from the image.
 func hasHome(image engine.Image, user string) bool {
-	return user != "" && user != "root" && !numeric(user) || namesHome(image.Env)
+	return user != "" && user != "root" && !users.Numeric(user) || namesHome(image.Env)
 }
 
 func namesHome(env []string) bool {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/sandbox/internal/users"
 )
 
 // StateDir is where a sandbox with a [State] has it.
@@ -74,7 +75,7 @@ func (e *Engine) mountState(ctx context.Context, s State, config *engine.Config)
 // files are the user's then: the name of the volume has the user in it. It is a
 // directory in the volume: engines change no owner of a volume's root.
 func (e *Engine) chownState(ctx context.Context, s State, id, user string) error {
-	uid, gid := numbers(user)
+	uid, gid := users.Numbers(user)
 	var archive bytes.Buffer
 	tw := tar.NewWriter(&archive)
 	err := errors.Join(tw.WriteHeader(&tar.Header{Name: "state/", Typeflag: tar.TypeDir, Mode: 0o700, Uid: uid, Gid: gid}),
@@ -110,24 +111,6 @@ func (e copyError) Error() string {
 		return cause
 	}
 	return text
-}
-
-// idsIn returns the numbers of a user of a list, as engines read it: the first entry decides, space around it does not
-// count, and what lacks numbers would have those of root.
-func idsIn(list []byte, name string) (uid, gid int, err error) {
-	for line := range strings.Lines(string(list)) {
-		fields := strings.Split(strings.TrimSpace(line), ":")
-		if fields[0] != name {
-			continue
-		}
-		if len(fields) < 4 {
-			return 0, 0, fmt.Errorf("the image's entry of the user %s has no numbers", name)
-		}
-		uid, uidErr := strconv.Atoi(fields[2])
-		gid, gidErr := strconv.Atoi(fields[3])
-		return uid, gid, errors.Join(uidErr, gidErr)
-	}
-	return 0, 0, fmt.Errorf("the image has no user %s", name)
 }
 
 // RemoveStates removes the states that have what is set of s, and returns how many

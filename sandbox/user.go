@@ -17,6 +17,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/imagefs"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/sandbox/internal/users"
 )
 
 // runAs is the user of a command.
@@ -52,8 +53,8 @@ func (e *Engine) boxUser(ctx context.Context, b box, image engine.Image) (runAs,
 	if !ok {
 		return runAs{}, fmt.Errorf("look at the project: the owner of %s is not known", b.Dir)
 	}
-	owner := identity{uid: int(st.Uid), gid: int(st.Gid)}
-	user, kept, err := e.composedUser(ctx, b, image, host, owner.uid)
+	owner := users.ID{UID: int(st.Uid), GID: int(st.Gid)}
+	user, kept, err := e.composedUser(ctx, b, image, host, owner.UID)
 	if err != nil {
 		return runAs{}, err
 	}
@@ -66,18 +67,18 @@ func (e *Engine) boxUser(ctx context.Context, b box, image engine.Image) (runAs,
 	if err != nil {
 		return runAs{}, fmt.Errorf("look for the user of the sandbox: %w", err)
 	}
-	as := runAs{hasHome: hasHome(image, user), ownHome: numeric(user) && !namesHome(image.Env)}
-	chosen := !b.Image.project && b.Composed == nil && id.uid != 0 && openToAll(b.Dir)
+	as := runAs{hasHome: hasHome(image, user), ownHome: users.Numeric(user) && !namesHome(image.Env)}
+	chosen := !b.Image.project && b.Composed == nil && id.UID != 0 && openToAll(b.Dir)
 	switch {
-	case id.uid == 0 && owner.uid == 0:
-		id, as.ownHome = identity{}, true
-	case !kept && !chosen && id.uid != owner.uid:
+	case id.UID == 0 && owner.UID == 0:
+		id, as.ownHome = users.ID{}, true
+	case !kept && !chosen && id.UID != owner.UID:
 		id, as.ownHome = owner, true
 	}
 	if !host.Remapped {
-		id = onHost(id.uid).confine(id, owner.gid)
+		id = users.OnHost(id.UID).Confine(id, owner.GID)
 	}
-	as.user, as.groups = id.String(), id.groupAdd()
+	as.user, as.groups = id.String(), id.GroupAdd()
 	return as, nil
 }
 
@@ -100,19 +101,6 @@ func openToAll(dir string) bool {
 	})
 }
 
-// numeric reports whether a user has no name.
-func numeric(user string) bool {
-	uid, _, _ := strings.Cut(user, ":")
-	_, err := strconv.Atoi(uid)
-	return err == nil
-}
-
-// numbers are those of a user that has no name.
-func numbers(user string) (uid, gid int) {
-	_, _ = fmt.Sscanf(user, "%d:%d", &uid, &gid)
-	return uid, gid
-}
-
 // chownHome makes a user the owner of the home in a created container.
 func (e *Engine) chownHome(ctx context.Context, id, user string) error {
 	archive, err := archiveOf(nil, homeOf(user))
@@ -129,7 +117,7 @@ func (e *Engine) chownHome(ctx context.Context, id, user string) error {
 // owner. What the image has there stays; a tmpfs would get the image's mode from
 // some runtimes and its owner from others.
 func homeOf(user string) *tar.Header {
-	uid, gid := numbers(user)
+	uid, gid := users.Numbers(user)
 	return &tar.Header{Name: "home/agent/", Typeflag: tar.TypeDir, Mode: 0o755, Uid: uid, Gid: gid}
 }
 
@@ -138,7 +126,7 @@ func homeOf(user string) *tar.Header {
 // tmpfs belongs to the user: it changes nothing in such a container.
 func (e *Engine) mountHome(config *engine.Config, user string, own bool) bool {
 	home := path.Dir(Workspace)
-	if options, ok := e.OwnedTmpfs(numbers(user)); own && ok {
+	if options, ok := e.OwnedTmpfs(users.Numbers(user)); own && ok {
 		config.Tmpfs[home] = options
 		return false
 	}
@@ -155,7 +143,7 @@ func (e *Engine) userFiles(ctx context.Context, image Image, user string) ([]Fil
 		return nil, fmt.Errorf("look for the user of the sandbox: %w", err)
 	}
 	files := aptFiles(etc, user)
-	uid, gid := numbers(user)
+	uid, gid := users.Numbers(user)
 	name := freeName(etc, uid)
 	for _, list := range []struct {
 		path, form string
@@ -165,11 +153,11 @@ func (e *Engine) userFiles(ctx context.Context, image Image, user string) ([]Fil
 		{"etc/group", fmt.Sprintf("%s:x:%d:\n", name, gid), gid},
 	} {
 		data, known := readList(etc, list.path)
-		if !known || entryOf(data, list.id) != nil {
+		if !known || users.Entry(data, list.id) != nil {
 			continue
 		}
 		shell := "/bin/sh"
-		if root := entryOf(data, 0); len(root) == 7 {
+		if root := users.Entry(data, 0); len(root) == 7 {
 			shell = cmp.Or(root[6], shell)
 		}
 		if len(data) > 0 && data[len(data)-1] != '\n' {
@@ -204,17 +192,6 @@ func readList(etc fs.FS, name string) (data []byte, known bool) {
 	return slices.Clone(data), true
 }
 
-// entryOf returns the fields of a number's entry in a list of users or groups,
-// or nil.
-func entryOf(list []byte, id int) []string {
-	for line := range strings.Lines(string(list)) {
-		if fields := strings.Split(strings.TrimRight(line, "\n"), ":"); len(fields) > 2 && fields[2] == strconv.Itoa(id) {
-			return fields
-		}
-	}
-	return nil
-}
-
 // freeName returns a name for a user that is in neither of the lists.
 func freeName(etc fs.FS, uid int) string {
 	names := []string{"agent", "user", "u" + strconv.Itoa(uid)}
@@ -241,7 +218,7 @@ const aptConf = "APT::Sandbox::User \"root\";\n"
 // to which apt downloads belong to apt's user once it was used. They become
 // root's.
 func aptFiles(etc fs.FS, user string) []File {
-	if uid, _ := numbers(user); uid != 0 {
+	if uid, _ := users.Numbers(user); uid != 0 {
 		return nil
 	}
 	if info, err := fs.Stat(etc, "etc/apt/apt.conf.d"); err != nil || !info.IsDir() {
@@ -252,4 +229,27 @@ func aptFiles(etc fs.FS, user string) []File {
 		{Path: "/var/lib/apt/lists/partial", Mode: fs.ModeDir | 0o755},
 		{Path: "/var/cache/apt/archives/partial", Mode: fs.ModeDir | 0o755},
 	}
+}
+
+// identityOf returns what an engine reads for a user in the lists of an image; "" is root.
+func (e *Engine) identityOf(ctx context.Context, image Image, user string) (users.ID, error) {
+	name, group, _ := strings.Cut(user, ":")
+	if name == "" || name == "root" {
+		return users.ID{}, nil
+	}
+	if users.Numeric(user) && users.Numeric(group) {
+		uid, gid := users.Numbers(user)
+		return users.ID{UID: uid, GID: gid}, nil
+	}
+	etc, err := e.etcOf(ctx, image)
+	if err != nil {
+		return users.ID{}, err
+	}
+	var lists [2][]byte
+	for i, list := range []string{"etc/passwd", "etc/group"} {
+		if lists[i], err = fs.ReadFile(etc, list); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return users.ID{}, fmt.Errorf("read /%s of the image: %w", list, err)
+		}
+	}
+	return users.In(lists[0], lists[1], user)
 }

@@ -1,4 +1,4 @@
-package sandbox
+package livetree
 
 import (
 	"bytes"
@@ -40,8 +40,8 @@ func TestALiveTreeBecomesWhatItIsReplacedBy(t *testing.T) {
 	file := func(at, text string, mode fs.FileMode) File { return File{at, mode, []byte(text)} }
 	first := []File{{Path: "keep", Mode: fs.ModeDir | 0o755}, file("a", "one", 0o644), file("deep/er/b", "two", 0o755)}
 	dir := filepath.Join(t.TempDir(), "tree")
-	must.Do(t, writeTree(dir, first))
-	tree := newLiveTree(dir, first)
+	must.Do(t, Write(dir, first))
+	tree := New(dir, first)
 	for _, step := range []struct {
 		files []File
 		want  []string
@@ -60,11 +60,11 @@ func TestALiveTreeBecomesWhatItIsReplacedBy(t *testing.T) {
 	if err := tree.Replace([]File{file("../x", "out", 0o644)}); err == nil || !strings.Contains(err.Error(), "not below") {
 		t.Errorf("a file outside of the tree: %v", err)
 	}
-	tree.end()
+	tree.End()
 	if err := tree.Replace(first); !errors.Is(err, ErrNotLive) {
 		t.Errorf("after the end: %v", err)
 	}
-	if err := new(LiveTree).Replace(first); !errors.Is(err, ErrNotLive) {
+	if err := new(Live).Replace(first); !errors.Is(err, ErrNotLive) {
 		t.Errorf("without a place: %v", err)
 	}
 }
@@ -72,8 +72,8 @@ func TestALiveTreeBecomesWhatItIsReplacedBy(t *testing.T) {
 // What was written before an error is not written again, and what was not is.
 func TestALiveTreeIsCompletedAfterAnError(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tree")
-	must.Do(t, writeTree(dir, nil))
-	tree := newLiveTree(dir, nil)
+	must.Do(t, Write(dir, nil))
+	tree := New(dir, nil)
 	must.Do(t, os.MkdirAll(filepath.Join(dir, exchangeName, "in the way"), 0o700))
 	files := []File{{"a", 0o644, []byte("one")}}
 	if err := tree.Replace(files); err == nil {
@@ -91,8 +91,8 @@ func TestNoReaderSeesAHalfFile(t *testing.T) {
 	texts := [][]byte{bytes.Repeat([]byte("a"), 32<<10), bytes.Repeat([]byte("b"), 20<<10)}
 	files := func(i int) []File { return []File{{"tools.txt", 0o644, texts[i%2]}} }
 	dir := filepath.Join(t.TempDir(), "tree")
-	must.Do(t, writeTree(dir, files(0)))
-	tree := newLiveTree(dir, files(0))
+	must.Do(t, Write(dir, files(0)))
+	tree := New(dir, files(0))
 	done := make(chan struct{})
 	var reading sync.WaitGroup
 	reading.Go(func() {

@@ -1,4 +1,5 @@
-package sandbox
+// Package livetree writes trees of files that a sandbox reads and only this host changes, before it starts and while it runs.
+package livetree
 
 import (
 	"crypto/sha256"
@@ -11,9 +12,16 @@ import (
 	"sync"
 )
 
-// LiveTree is a [Tree] in a sandbox that runs, which only this host can change. Its zero value is a tree without a
+// File is one file, or directory, of a sandbox.
+type File struct {
+	Path string
+	Mode fs.FileMode
+	Data []byte
+}
+
+// Live is a tree in a sandbox that runs, which only this host can change. Its zero value is a tree without a
 // place: the sandbox has the files of its start.
-type LiveTree struct {
+type Live struct {
 	mu  sync.Mutex
 	dir string             // on this host; "": there is none, or the sandbox has ended
 	has map[string]content // what the sandbox reads, by path
@@ -30,9 +38,9 @@ func contentOf(f File) content { return content{f.Mode, sha256.Sum256(f.Data)} }
 // ErrNotLive is returned for a tree that cannot be changed: the sandbox is not sealed, or has ended.
 var ErrNotLive = errors.New("the files of this sandbox cannot be changed")
 
-// newLiveTree returns the tree whose files were written to a directory of this host.
-func newLiveTree(dir string, files []File) *LiveTree {
-	t := &LiveTree{dir: dir, has: map[string]content{}}
+// New returns the tree whose files were written to a directory of this host.
+func New(dir string, files []File) *Live {
+	t := &Live{dir: dir, has: map[string]content{}}
 	for _, f := range files {
 		t.has[f.Path] = contentOf(f)
 	}
@@ -42,7 +50,7 @@ func newLiveTree(dir string, files []File) *LiveTree {
 // Replace makes files the tree's. A program in the sandbox reads each of them as it was or as it is to be, never in
 // part; those that are new are there before any is removed. After an error, some may be as they were: the next call
 // writes them.
-func (t *LiveTree) Replace(files []File) error {
+func (t *Live) Replace(files []File) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.dir == "" {
@@ -72,7 +80,7 @@ func (t *LiveTree) Replace(files []File) error {
 }
 
 // remove removes what is not to be kept, and directories that it leaves empty.
-func (t *LiveTree) remove(root *os.Root, keep map[string]bool) error {
+func (t *Live) remove(root *os.Root, keep map[string]bool) error {
 	var gone []string
 	for at := range t.has {
 		if !keep[filepath.Clean(at)] {
@@ -132,8 +140,8 @@ func makePublic(root *os.Root, dir string) error {
 	return root.Chmod(dir, 0o755)
 }
 
-// end keeps the tree from being changed: its directory is about to be removed.
-func (t *LiveTree) end() {
+// End keeps the tree from being changed: its directory is about to be removed.
+func (t *Live) End() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.dir = ""
