@@ -243,7 +243,7 @@ func printConnectorWide(out io.Writer, c *spec.Connector, by Publisher) {
 	fmt.Fprintf(out, "%s %s\n%s\n\n", c.FQN, c.Version, c.Hash)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "publisher\t%s\n", by.Text())
-	if key := by.firstKey(); key != "" {
+	if key := by.newKey(); key != "" {
 		fmt.Fprintf(w, "new key\t%s\n", key)
 	}
 	fmt.Fprintf(w, "hosts\t%s\n", strings.Join(HostNames(c.Manifest.Hosts), ", "))

@@ -92,12 +92,17 @@ func (p Publisher) Text() string {
 	return "unsigned: its publisher is not verified"
 }
 
-// firstKey returns the key that is trusted if the connector is installed; "" if that trusts none.
-func (p Publisher) firstKey() string {
-	if p.State() != signatureNewKey {
-		return ""
+// newKey returns the key that is trusted if the connector is installed; "" if that trusts none. It is whole: who makes
+// a key chooses its id.
+func (p Publisher) newKey() string {
+	switch p.State() {
+	case signatureNewKey:
+		return p.Status.Key.String() + " (to be remembered: compare it with the key that the publisher announces)"
+	case signatureNextKey:
+		return p.Status.Key.String() + " (to be remembered in place of the old one: compare it with the key that the " +
+			"publisher announces)"
 	}
-	return p.Status.Key.String() + " (to be remembered: compare it with the key that the publisher announces)"
+	return ""
 }
 
 // SignatureJSON is a publisher in --json.

@@ -193,15 +193,20 @@ func rotateKey(ctx context.Context, d *home.Dir, batch *changes.Batch, p Publish
 	if err != nil {
 		return err
 	}
-	authority, old := signature.AuthorityOf(p.Claim.FQN), p.Status.Replaces[0]
+	authority := signature.AuthorityOf(p.Claim.FQN)
 	known, err := keys.Of(authority)
 	if err != nil {
 		return KeysHint(err)
 	}
-	isOld := func(k signature.Known) bool { return k.Key.Equal(old) }
-	if !slices.ContainsFunc(known.Keys, isOld) && slices.ContainsFunc(known.Retired, isOld) {
+	// What this or another installation has made known meanwhile may be another key than the one that was asked about.
+	now, err := signature.Check(known, p.Claim, sig)
+	if err != nil {
+		return signature.Hint(err)
+	}
+	if len(now.Replaces) == 0 {
 		return nil // another installation was faster
 	}
+	old := now.Replaces[0]
 	about := audit.Row{ConnectorFQN: string(p.Claim.FQN), ConnectorVersion: p.Claim.Version,
 		Fields: map[string]any{"authority": string(authority), "key_id": p.Status.Key.ID().String(),
 			"vouched_by": old.ID().String()}}

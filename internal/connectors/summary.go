@@ -82,7 +82,7 @@ func SummariseConnector(out io.Writer, c, old *spec.Connector, by Publisher, wid
 	if !IsOfCatalog(c) {
 		line("hash", c.Hash)
 		line("publisher", by.Text())
-		line("new key", by.firstKey())
+		line("new key", by.newKey())
 	}
 	var hosts, sets []string
 	for _, h := range c.Manifest.Hosts {
