@@ -35,8 +35,12 @@ func Pack(dir, output string, signers []signature.SecretKey, list FaultLister) (
 		if len(signers) == 0 {
 			return old.Signature, checkOwnSignature(c, old.Signature)
 		}
+		inOrder, err := signature.NewestFirst(signature.AuthorityOf(c.FQN), old.Trust, signers)
+		if err != nil {
+			return nil, err
+		}
 		var all []byte
-		for _, key := range signers {
+		for _, key := range inOrder {
 			one, err := key.Sign(signature.ClaimOf(c))
 			if err != nil {
 				return nil, err

@@ -399,6 +399,11 @@ func TestTheNextKeyHasToSign(t *testing.T) {
 		if err != nil || (len(st.Replaces) > 0) != (c.want == "") {
 			t.Errorf("%s: a user sees %+v, %v", name, st, err)
 		}
+		st, err = signature.Check(signature.Trust{Authority: signature.AuthorityOf(fqn)},
+			signature.ClaimOf(packed.Connector), packed.Signature)
+		if err != nil || !st.First || st.Key.Equal(next.Public()) != (c.want == "") {
+			t.Errorf("%s: a new user sees %+v, %v", name, st, err)
+		}
 	}
 }
 

@@ -227,6 +227,27 @@ func LastOf(a Authority, file []byte) (keys []PublicKey, err error) {
 	return keys, err
 }
 
+// NewestFirst returns keys in the order in which they are to sign: none before one that follows it in the chains of a
+// file trust, so that the first signature, which is the one that a new user trusts, is by a key that was not replaced.
+func NewestFirst(a Authority, file []byte, keys []SecretKey) ([]SecretKey, error) {
+	if len(file) == 0 {
+		return keys, nil
+	}
+	e, err := readTrustFile(a, file)
+	if err != nil {
+		return nil, err
+	}
+	followed := func(k SecretKey) (n int) { // by so many keys
+		for v, more := e.by(k.Public().ID()); more && n < MaxVouches; v, more = e.by(v.next.ID()) {
+			n++
+		}
+		return n
+	}
+	sorted := slices.Clone(keys)
+	slices.SortStableFunc(sorted, func(a, b SecretKey) int { return followed(a) - followed(b) })
+	return sorted, nil
+}
+
 // readTrustFile reads a file trust, which has vouches alone.
 func readTrustFile(a Authority, file []byte) (evidence, error) {
 	e, err := parseBlocks(file)

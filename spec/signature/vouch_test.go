@@ -314,3 +314,18 @@ func TestMinisignVerifiesAVouch(t *testing.T) {
 		t.Errorf("minisign -V: %v\n%s", err, out)
 	}
 }
+
+// The first signature is the one that a new user trusts, and that minisign reads.
+func TestTheNewestKeySignsFirst(t *testing.T) {
+	k := keyRing(t, 4)
+	sorted := must.Get(NewestFirst(acmeAuthority, chainOf(t, k[:3]...), k))(t)
+	for i, want := range []SecretKey{k[2], k[3], k[1], k[0]} {
+		if !sorted[i].Public().Equal(want.Public()) {
+			t.Errorf("key %d is %s", i, sorted[i].Public().ID())
+		}
+	}
+	if same := must.Get(NewestFirst(acmeAuthority, nil, k))(t); !slices.EqualFunc(same, k,
+		func(a, b SecretKey) bool { return a.Public().Equal(b.Public()) }) {
+		t.Error("without vouches the order is another")
+	}
+}
