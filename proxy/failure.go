@@ -185,7 +185,7 @@ func DenyBody(err error) *Denial {
 		return DenyMemory()
 	case errors.Is(err, judge.ErrOverride):
 		return ReasonContent.Deny("%v", err)
-	case errors.Is(err, body.ErrUpload):
+	case errors.Is(err, body.ErrUpload), errors.Is(err, body.ErrBoundary):
 		return ReasonClientBody.Deny("%v", err)
 	}
 	return ReasonClientBody.Deny("the request body broke off or its framing is broken")

@@ -3,6 +3,7 @@ package proxy
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"mime"
@@ -11,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/must"
@@ -133,6 +135,38 @@ func TestABoundaryIsOfTheSession(t *testing.T) {
 	_, _ = other.upload("send", `{"purpose":"x"}`, file, strings.NewReader("1"))
 	if kinds[(<-seen).kind]++; len(kinds) != 2 {
 		t.Errorf("the types of three equal calls, one of another session, are %v", kinds)
+	}
+}
+
+// Who has seen the boundary of a call makes no other parts of it with the next file, in however many pieces it comes,
+// nor with a value.
+func TestAFileDoesNotEndItsPart(t *testing.T) {
+	w, seen := newUploads(t)
+	file := func(size int) string { return fmt.Sprintf(`[{"input":"file","size":%d}]`, size) }
+	_, _ = w.upload("send", `{"purpose":"x","mask":"y"}`, file(1), strings.NewReader("1"))
+	_, params, _ := mime.ParseMediaType((<-seen).kind)
+	boundary := params["boundary"]
+	evil := "1\r\n--" + boundary + "\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nother\r\n--" +
+		boundary + "--\r\n"
+	for why, content := range map[string]io.Reader{
+		"at once": strings.NewReader(evil), "by bytes": iotest.OneByteReader(strings.NewReader(evil)),
+		"in halves": iotest.HalfReader(strings.NewReader(evil)),
+	} {
+		status, text := w.upload("send", `{"purpose":"x","mask":"y"}`, file(len(evil)), content)
+		if status != 400 || !strings.Contains(text, "a file has the boundary of the request that it is sent in: file; send") {
+			t.Errorf("%s: %d %s", why, status, text)
+		}
+	}
+	inline := must.Get(json.Marshal(map[string]string{"purpose": "x", "mask": evil}))(t)
+	status, text := w.upload("send", string(inline), file(1), strings.NewReader("1"))
+	got := <-seen
+	for got.err != io.EOF { // those that broke off
+		got = <-seen
+	}
+	want := []part{{"purpose", "", "", sum("x")}, {"mask", "mask", "text/plain; charset=utf-8", sum(evil)},
+		{"file", "file", "application/octet-stream", sum("1")}}
+	if status != 200 || fmt.Sprint(got.parts) != fmt.Sprint(want) {
+		t.Errorf("%d %s: the upstream received %+v, want %+v", status, text, got, want)
 	}
 }
 

@@ -175,9 +175,7 @@ func Join(parts []Part) (content []byte, contentType string) {
 	for clash := true; clash; {
 		boundary = "aileron-" + hex.EncodeToString(sum.Sum(nil)[:20])
 		_, _ = sum.Write([]byte(boundary))
-		clash = slices.ContainsFunc(parts, func(p Part) bool {
-			return strings.Contains(p.Value, boundary) || p.File != nil && bytes.Contains(p.File.Content, []byte(boundary))
-		})
+		clash = slices.ContainsFunc(parts, func(p Part) bool { return p.has(boundary) })
 	}
 	var b bytes.Buffer
 	for _, p := range parts {
@@ -189,6 +187,11 @@ func Join(parts []Part) (content []byte, contentType string) {
 	}
 	b.WriteString("--" + boundary + "--\r\n")
 	return b.Bytes(), ContentType(Multipart) + "; boundary=" + boundary
+}
+
+// has reports whether the content of the part has a boundary.
+func (p Part) has(boundary string) bool {
+	return strings.Contains(p.Value, boundary) || p.File != nil && bytes.Contains(p.File.Content, []byte(boundary))
 }
 
 // head returns the fields of a part (RFC 7578). A quotation mark in the name of a file is escaped as browsers do it

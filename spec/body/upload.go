@@ -1,12 +1,14 @@
 package body
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/ALRubinger/aileron/spec/internal/strictjson"
@@ -71,9 +73,10 @@ func TypeOfName(name string) string {
 // Streamed is a body with files that are read while it is sent. Its size is known from the start, so that a body that
 // breaks off is never taken for a whole one.
 type Streamed struct {
-	before  [][]byte // what stands in front of each file
-	uploads []Upload
-	after   []byte
+	before   [][]byte // what stands in front of each file
+	uploads  []Upload
+	after    []byte
+	boundary []byte // that no file may have; nil: there are no parts
 }
 
 // Size returns the length of the body.
@@ -92,7 +95,8 @@ func StreamedFile(u Upload) *Streamed {
 
 // JoinStreamed returns the body of parts and of the files that follow the call, in their order behind the parts, and
 // its media type with the boundary. salt is what the content of a file cannot have been made for; the same call with
-// the same salt has the same boundary, so that what a person approved is what is sent again.
+// the same salt has the same boundary, so that what a person approved is what is sent again. It is known from then on,
+// so that [Streamed.Reader] refuses a file that has it.
 func JoinStreamed(parts []Part, uploads []Upload, salt []byte) (s *Streamed, contentType string) {
 	for i := range uploads {
 		f := uploads[i].file()
@@ -103,8 +107,13 @@ func JoinStreamed(parts []Part, uploads []Upload, salt []byte) (s *Streamed, con
 	for _, p := range parts {
 		_, _ = fmt.Fprintf(sum, "%q %q", p.head(), p.Value)
 	}
-	boundary := "aileron-" + hex.EncodeToString(sum.Sum(nil)[:20])
-	s = &Streamed{uploads: uploads}
+	boundary := ""
+	for clash := true; clash; {
+		boundary = "aileron-" + hex.EncodeToString(sum.Sum(nil)[:20])
+		_, _ = sum.Write([]byte(boundary))
+		clash = slices.ContainsFunc(parts, func(p Part) bool { return p.has(boundary) })
+	}
+	s = &Streamed{uploads: uploads, boundary: []byte(boundary)}
 	var text []byte
 	for i, p := range parts {
 		text = append(text, "--"+boundary+"\r\n"+p.head()+"\r\n"...)
@@ -125,8 +134,12 @@ func JoinStreamed(parts []Part, uploads []Upload, salt []byte) (s *Streamed, con
 // ErrUpload is the error of a file whose content has not the size that the call names.
 var ErrUpload = errors.New("a file has changed while it was sent")
 
+// ErrBoundary is the error of a file that would end its part, and begin others.
+var ErrBoundary = errors.New("a file has the boundary of the request that it is sent in")
+
 // Reader returns the body, whose files are the bytes of src, one behind the other and nothing else. It returns an error
-// that is an [ErrUpload] where src has fewer bytes or more, before the last byte of a file.
+// that is an [ErrUpload] where src has fewer bytes or more, before the last byte of a file, and one that is an
+// [ErrBoundary] before the last byte of the boundary in a file.
 func (s *Streamed) Reader(src io.Reader) io.Reader {
 	return &streamReader{body: s, src: src, text: s.before[0]}
 }
@@ -138,6 +151,7 @@ type streamReader struct {
 	text []byte // to be read before the file
 	file int    // index of the file
 	read int64  // of the file
+	tail []byte // the last bytes of the file, in which a boundary may begin
 	err  error
 }
 
@@ -167,6 +181,10 @@ func (r *streamReader) readFile(p []byte) (int, error) {
 	u := &r.body.uploads[r.file]
 	n, err := r.src.Read(p[:min(int64(len(p)), u.Size-r.read)])
 	r.read += int64(n)
+	if r.endsPart(p[:n]) {
+		r.err = fmt.Errorf("%w: %s; send it under another filename", ErrBoundary, u.Input)
+		return 0, r.err
+	}
 	switch ended := r.read == u.Size; {
 	case errors.Is(err, io.EOF) && !ended:
 		r.err = fmt.Errorf("%w: %s is shorter than the %d bytes that the call names", ErrUpload, u.Input, u.Size)
@@ -180,6 +198,23 @@ func (r *streamReader) readFile(p []byte) (int, error) {
 		}
 	}
 	return n, nil
+}
+
+// endsPart reports whether a boundary ends in the next piece of a file.
+func (r *streamReader) endsPart(piece []byte) bool {
+	mark := r.body.boundary
+	if len(mark) == 0 {
+		return false
+	}
+	most := len(mark) - 1
+	r.tail = append(r.tail, piece[:min(len(piece), most)]...)
+	found := bytes.Contains(r.tail, mark) || bytes.Contains(piece, mark)
+	if len(piece) >= most {
+		r.tail = append(r.tail[:0], piece[len(piece)-most:]...)
+	} else {
+		r.tail = append(r.tail[:0], r.tail[max(len(r.tail)-most, 0):]...)
+	}
+	return found
 }
 
 // atEnd reports whether src has no more bytes.
@@ -201,7 +236,7 @@ func (r *streamReader) next() {
 	if last && r.body.uploads[r.file].Size == 0 && !r.atEnd() {
 		return
 	}
-	r.file, r.read = r.file+1, 0
+	r.file, r.read, r.tail = r.file+1, 0, r.tail[:0]
 	if r.text = r.body.after; !last {
 		r.text = r.body.before[r.file]
 	}
