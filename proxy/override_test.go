@@ -15,6 +15,7 @@ func TestAFormDoesNotBecomeAnotherMethod(t *testing.T) {
 		{"orders", form, "email=a&_method=DELETE", `"content_not_allowed"`},
 		{"orders", form, long, `"content_not_allowed"`},
 		{"things", form, "_method=DELETE", `"content_not_allowed"`}, // an operation whose body is JSON
+		{"things", "application/json", `{"title":"a","_method":"DELETE"}`, `"content_not_allowed"`},
 		{"things", parts, "--x\r\nContent-Disposition: form-data; name=\"_method\"\r\n\r\nDELETE\r\n--x--\r\n",
 			`"content_not_allowed"`},
 		{"orders?_method=DELETE", form, "email=a", `"query_not_declared"`},

@@ -11,19 +11,23 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 )
 
-// ErrOverride is the error of a form that has a parameter by which Rails, Laravel and others take the request for one
-// of another method.
-var ErrOverride = errors.New("the form may name another method than the request's, as _method does")
+// ErrOverride is the error of a form, or of JSON, that has a parameter by which Rails, Laravel and others take the
+// request for one of another method.
+var ErrOverride = errors.New("the body may name another method than the request's, as _method does")
 
 // GuardForm returns the body of a POST of an operation, which fails with [ErrOverride] before the last byte of such a
-// parameter's name. A body that servers do not read as a form is returned as it is, and so is that of an operation that
-// declares the parameter. A body that is encoded cannot be read, and fails at its first byte.
+// parameter's name, and in JSON behind it. A body that servers do not read as a form is returned as it is, and so is
+// that of an operation that declares the parameter. A form that is encoded cannot be read, and fails at its first byte.
 func GuardForm(op *spec.Operation, h http.Header, body io.ReadCloser) io.ReadCloser {
 	kinds := strings.ToLower(strings.Join(h["Content-Type"], ","))
 	g := &guardedForm{ReadCloser: body, lines: strings.Contains(kinds, "multipart/")}
 	isForm := g.lines || strings.Contains(kinds, "form-urlencoded") || kinds == ""
+	isJSON := !isForm && (strings.Contains(kinds, "/json") || strings.Contains(kinds, "+json"))
+	declared := op.DeclaresForm(methodOverride.Name)
 	switch encoded := strings.Join(h["Content-Encoding"], ","); {
-	case !isForm, op.Body == formBody && op.DeclaresForm(methodOverride.Name):
+	case isJSON && !declared:
+		g.keys = &overrideKeys{}
+	case !isForm, op.Body == formBody && declared:
 		return body
 	case encoded != "" && !strings.EqualFold(encoded, "identity"):
 		g.err = ErrOverride
@@ -34,7 +38,8 @@ func GuardForm(op *spec.Operation, h http.Header, body io.ReadCloser) io.ReadClo
 // guardedForm is the body of a form.
 type guardedForm struct {
 	io.ReadCloser
-	lines bool // it has parts, whose names stand in lines
+	lines bool          // it has parts, whose names stand in lines
+	keys  *overrideKeys // of JSON; nil: it is a form
 	name  overrideName
 	value bool   // what comes is no name
 	line  []byte // the beginning of a line of a body of parts
@@ -48,7 +53,10 @@ func (g *guardedForm) Read(p []byte) (int, error) {
 	}
 	n, err := g.ReadCloser.Read(p)
 	scan := g.scanNames
-	if g.lines {
+	switch {
+	case g.keys != nil:
+		scan = g.keys.scan
+	case g.lines:
 		scan = g.scanLines
 	}
 	if !scan(p[:n], err != nil) {
