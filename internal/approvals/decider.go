@@ -27,7 +27,7 @@ const SurfaceDecider = "decider"
 type Decider struct {
 	Socket  string   // the path of a unix socket; "": Command is run
 	Command []string // gets the question on its standard input
-	Environ []string // of the command
+	Environ *Environ // of the command
 	// Start starts the command. Nil: [exec.Cmd.Start].
 	Start func(*exec.Cmd) error
 	// Redact returns a text without secrets. Nil: it stays as it is.

@@ -38,7 +38,8 @@ func newBench(t *testing.T, script string) *bench {
 	b := &bench{t: t, dir: t.TempDir(), asked: make(chan string, 100)}
 	program := filepath.Join(b.dir, "decide")
 	must.Do(t, os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o700))
-	b.by = NewDecider(&Decider{Command: []string{program, "word"}, Environ: []string{"dir=" + b.dir, "PATH=/usr/bin:/bin"},
+	b.by = NewDecider(&Decider{Command: []string{program, "word"},
+		Environ: NewEnviron([]string{"dir=" + b.dir, "PATH=/usr/bin:/bin"}),
 		Ask: func(_ approval.Question, why string) { b.asked <- why },
 		Warn: func(err error) {
 			b.mu.Lock()

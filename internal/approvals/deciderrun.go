@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"slices"
 	"syscall"
 	"time"
 
@@ -115,7 +114,7 @@ func (d *Decider) run(ctx context.Context, question []byte, answer *reply) error
 	}
 	cmd := exec.CommandContext(ctx, d.Command[0], d.Command[1:]...) //nolint:gosec // the person's own, of config.toml
 	mark := "AILERON_DECIDER=" + rand.Text()
-	cmd.Env, cmd.Stdin, cmd.Stdout = append(slices.Clone(d.Environ), mark), bytes.NewReader(question), answer
+	cmd.Env, cmd.Stdin, cmd.Stdout = append(d.Environ.list(), mark), bytes.NewReader(question), answer
 	cmd.Dir = "/" // not the project, in which an interpreter could find modules
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	end := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -22,7 +22,7 @@ const notifyPause = 5 * time.Second
 // wrote.
 type Notifier struct {
 	Command []string // gets the text as one more argument; none: no command is run
-	Environ []string // of the command
+	Environ *Environ // of the command, which is looked for on its PATH
 	// Start starts the command. Nil: [exec.Cmd.Start].
 	Start func(*exec.Cmd) error
 	// Line prints the text for a person; nil: it is not printed.
@@ -97,9 +97,13 @@ func (n *Notifier) run(ctx context.Context, text string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
+	program, err := n.Environ.find(n.Command[0])
+	if err != nil {
+		return err
+	}
 	args := append(n.Command[1:len(n.Command):len(n.Command)], text)
-	cmd := exec.CommandContext(ctx, n.Command[0], args...) //nolint:gosec // the person's own, of config.toml
-	cmd.Env, cmd.SysProcAttr = n.Environ, &syscall.SysProcAttr{Setpgid: true}
+	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // the person's own, of config.toml
+	cmd.Env, cmd.SysProcAttr = n.Environ.list(), &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	cmd.Dir = "/" // not the project, in which a relative path, or an interpreter, could find what an agent wrote

@@ -31,7 +31,7 @@ func TestANotificationHasNothingOfTheAgents(t *testing.T) {
 	text := "#!/bin/sh\nprintf '%s|' \"$@\" >>" + dir + "/said\n"
 	must.Do(t, os.WriteFile(script, []byte(text), 0o700))
 	var lines []string
-	n := NewNotifier(Notifier{Command: []string{script, "aileron"}, Environ: []string{"A=b"},
+	n := NewNotifier(Notifier{Command: []string{script, "aileron"}, Environ: NewEnviron([]string{"A=b"}),
 		Line: func(text string) { lines = append(lines, text) }, Warn: func(err error) { t.Error(err) }})
 	ctx, stop := context.WithCancel(t.Context())
 	var run sync.WaitGroup

@@ -21,6 +21,7 @@ type Programs struct {
 	Decider []string
 	Socket  string // of a decider
 	Notify  []string
+	Environ *Environ // of them
 }
 
 // CheckOutside returns an error if what a sandbox may write to, files and directories without links on their paths, has
@@ -52,7 +53,7 @@ func (p Programs) CheckOutside(writable []string) error {
 func within(word string, dirs []string) (found string) {
 	_, value, _ := strings.Cut(word, "=") // --config=FILE
 	for _, dir := range dirs {
-		if names(word+"/", dir+"/") {
+		if names(word, dir) {
 			return dir
 		}
 	}
@@ -72,15 +73,20 @@ func within(word string, dirs []string) (found string) {
 	return found
 }
 
-// names reports whether a path stands anywhere in a text, and not as the end of a longer one.
+// names reports whether a path stands anywhere in a text, and not as a part of the name of another file.
 func names(text, path string) bool {
+	ofName := func(r rune) bool {
+		return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-~", r))
+	}
 	for {
 		before, rest, found := strings.Cut(text, path)
 		if !found {
 			return false
 		}
 		last, _ := utf8.DecodeLastRuneInString(before)
-		if before == "" || !unicode.IsLetter(last) && !unicode.IsDigit(last) && !strings.ContainsRune("._-~", last) {
+		next, _ := utf8.DecodeRuneInString(rest)
+		isFlag := len(before) == 2 && before[0] == '-' // -I/lib
+		if (isFlag || !ofName(last)) && !ofName(next) {
 			return true
 		}
 		text = rest

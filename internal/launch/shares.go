@@ -110,6 +110,7 @@ func (b *sandboxed) checkPrograms(others map[string]share) error {
 	for _, other := range others {
 		writable = append(writable, other.Writable...)
 	}
+	b.Programs.Environ.Exclude(writable)
 	return b.Programs.CheckOutside(writable)
 }
 

@@ -1,16 +1,20 @@
 package launch
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/internal/approvals"
 	"github.com/ALRubinger/aileron/internal/filelock"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/proxy/approval"
 )
 
 // What is mounted into a sandbox lies where no other sandbox can put a link in its place.
@@ -45,6 +49,42 @@ func TestWhatAnotherSandboxCouldReplaceIsNotShared(t *testing.T) {
 			t.Errorf("%s: %v", c.why, err)
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || hint.Of(err) == ""):
 			t.Errorf("%s: %v; want %q and a hint", c.why, err, c.want)
+		}
+	}
+}
+
+// What this host runs about a sandbox's requests is nothing that the sandbox, or another one, can replace.
+func TestNoSandboxReplacesAProgramOfItsApprovals(t *testing.T) {
+	root := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
+	own, other := filepath.Join(root, "own"), filepath.Join(root, "other")
+	must.Do(t, os.MkdirAll(own, 0o700))
+	must.Do(t, os.MkdirAll(other, 0o700))
+	others := map[string]share{"A": {Sources: []string{other}, Writable: []string{other}}}
+	path := func(p approvals.Programs) string {
+		out := filepath.Join(root, "path")
+		told := approvals.NewNotifier(approvals.Notifier{Command: []string{"sh", "-c", "echo $PATH >" + out},
+			Environ: p.Environ})
+		told.Opened(approval.Question{})
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go told.Run(ctx)
+		var text []byte
+		for until := time.Now().Add(must.Patience(time.Minute)); len(text) == 0 && time.Now().Before(until); {
+			<-time.After(10 * time.Millisecond)
+			text, _ = os.ReadFile(out)
+		}
+		return strings.TrimSpace(string(text))
+	}
+	p := approvals.Programs{Environ: approvals.NewEnviron([]string{"PATH=" + own + "/bin:" + other + ":/usr/bin:/bin"})}
+	b := &sandboxed{Launcher: &Launcher{Programs: p}, shared: share{Sources: []string{own}, Writable: []string{own}}}
+	must.Do(t, b.checkPrograms(others))
+	if got := path(p); got != "/usr/bin:/bin" {
+		t.Errorf("PATH is %s", got)
+	}
+	for _, dir := range []string{own, other} {
+		b.Programs.Notify = []string{dir + "/tell"}
+		if err := b.checkPrograms(others); err == nil || hint.Of(err) == "" {
+			t.Errorf("a program in %s: %v", dir, err)
 		}
 	}
 }

@@ -210,7 +210,7 @@ func TestADeciderOfASessionIsAskedFirst(t *testing.T) {
 		*) echo '{"decision": "ask", "reason": "not on the list"}' ;;
 		esac`), 0o700))
 	o.Decider = approvals.NewDecider(&approvals.Decider{Command: []string{program},
-		Environ: []string{"PATH=/usr/bin:/bin"}})
+		Environ: approvals.NewEnviron([]string{"PATH=/usr/bin:/bin"})})
 	s := open(t, o)
 	must.Do(t, s.Serve(t.Context(), true))
 	for path, want := range map[string]approval.State{"/yes": approval.Approved, "/no": approval.Denied} {

@@ -42,12 +42,14 @@ func Launcher(a *cli.App, opts *cli.SessionOptions) (*launch.Launcher, error) {
 	if a.Detached != nil {
 		terminal = a.Detached.Terminal
 	}
+	environ := approvals.NewEnviron(protect.WithoutSecrets(os.Environ()))
 	return &launch.Launcher{
 		Home: home, Config: conf.Sandbox, Patience: a.Patience(conf.Sandbox),
 		Programs: approvals.Programs{Decider: conf.Approval.Decider.Command, Socket: conf.Approval.Decider.Socket,
-			Notify: conf.Approval.Notify},
+			Notify: conf.Approval.Notify, Environ: environ},
 		Open: func(ctx context.Context, agent, mode string, stop *session.StopRequest) (*session.Session, error) {
-			return openSession(ctx, a, opts, conf, session.Options{Home: home, Agent: agent, Mode: mode, Stop: stop})
+			s := session.Options{Home: home, Agent: agent, Mode: mode, Stop: stop}
+			return openSession(ctx, a, opts, conf, environ, s)
 		},
 		Vault: func(ctx context.Context) (*vault.Vault, error) {
 			err := unlockBound(ctx, a, opts)
@@ -63,9 +65,11 @@ func Launcher(a *cli.App, opts *cli.SessionOptions) (*launch.Launcher, error) {
 	}, nil
 }
 
-// openSession opens the session that s describes, with the flags and config.toml.
+// openSession opens the session that s describes, with the flags and config.toml. environ is of the programs about
+// approvals.
 func openSession(
-	ctx context.Context, a *cli.App, opts *cli.SessionOptions, conf config.Config, s session.Options,
+	ctx context.Context, a *cli.App, opts *cli.SessionOptions, conf config.Config, environ *approvals.Environ,
+	s session.Options,
 ) (*session.Session, error) {
 	up, err := opts.Upstream(conf)
 	if err != nil {
@@ -94,10 +98,10 @@ func openSession(
 	}
 	agent, _ := agents.Find(s.Agent)
 	s.Unasked = connectors.IsOwnModel(agent)
-	s.Notifier = notifier(a, conf.Approval, s.Mode)
+	s.Notifier = notifier(a, conf.Approval, environ, s.Mode)
 	if by := conf.Approval.Decider; by.IsSet() {
 		s.Decider = approvals.NewDecider(&approvals.Decider{Socket: by.Socket, Command: by.Command,
-			Warn: s.Notifier.Warn, Environ: s.Notifier.Environ, Start: s.Notifier.Start})
+			Warn: s.Notifier.Warn, Environ: environ, Start: s.Notifier.Start})
 	}
 	s.Project = opts.ProjectFile()
 	s.Version, s.UpstreamCA = a.Build.String(), cmp.Or(opts.UpstreamCA, conf.Upstream.CA)
@@ -115,8 +119,8 @@ func openSession(
 }
 
 // notifier returns what tells the person of a request that waits. It prints where no command has the terminal.
-func notifier(a *cli.App, conf config.Approval, mode string) *approvals.Notifier {
-	n := approvals.Notifier{Command: conf.Notify, Environ: protect.WithoutSecrets(os.Environ()),
+func notifier(a *cli.App, conf config.Approval, environ *approvals.Environ, mode string) *approvals.Notifier {
+	n := approvals.Notifier{Command: conf.Notify, Environ: environ,
 		Start: func(cmd *exec.Cmd) error { return a.Protected.Start(cmd) },
 		Warn:  func(err error) { a.Infof("aileron: warning: %v", err) }}
 	if mode == "proxy" || a.Detached != nil || a.ChildTerminal() == nil {
