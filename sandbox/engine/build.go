@@ -111,7 +111,7 @@ func (e *Engine) Build(ctx context.Context, ref string, r Recipe, labels map[str
 	var output buildOutput
 	err = e.build(live, opts, bytes.NewReader(archive), &output, progress)
 	for tries := 1; tries < maxBuilds && isCacheGone(err) && ctx.Err() == nil; tries++ {
-		e.removeSteps(ctx, &output, labels)
+		e.removeSteps(ctx, &output, ref, labels)
 		output = buildOutput{}
 		err = e.build(live, opts, bytes.NewReader(archive), &output, progress)
 	}
@@ -123,7 +123,7 @@ func (e *Engine) Build(ctx context.Context, ref string, r Recipe, labels map[str
 	if err == nil {
 		return nil
 	}
-	e.removeSteps(ctx, &output, labels)
+	e.removeSteps(ctx, &output, ref, labels)
 	return fmt.Errorf("build %s: %w", ref, output.explain(err))
 }
 
@@ -211,24 +211,36 @@ func (e *Engine) endBuild(ctx context.Context) {
 	}
 }
 
-// removeSteps removes the images of steps that a build has made, the last first.
+// removeSteps removes the images of steps that a build of ref has made, the last first.
 // What was there before, or has another image on top of it, stays; but a step that
 // was another build's of ours, which has failed since and could not remove it from
-// below this one, goes too.
-func (e *Engine) removeSteps(ctx context.Context, output *buildOutput, labels map[string]string) {
+// below this one, goes too. An image that has another name stays: a command of the
+// build may print the line that names the image of a step, with the id of any image.
+func (e *Engine) removeSteps(ctx context.Context, output *buildOutput, ref string, labels map[string]string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeStepsTime)
 	defer cancel()
 	for _, id := range slices.Backward(output.made) {
-		e.removeStep(ctx, id)
+		if step, err := e.cli.ImageInspect(ctx, id); err == nil && !named(step, ref) {
+			e.removeStep(ctx, id)
+		}
 	}
 	for _, id := range slices.Backward(output.reused) {
 		step, err := e.cli.ImageInspect(ctx, id)
-		if err != nil || len(step.RepoTags) > 0 || step.Config == nil || !labelled(step.Config.Labels, labels) {
+		if err != nil || named(step, "") || step.Config == nil || !labelled(step.Config.Labels, labels) {
 			continue
 		}
 		// Whatever is built on it, or runs, keeps it; that build or its image removes it in the end.
 		_, _ = e.cli.ImageRemove(ctx, id, image.RemoveOptions{})
 	}
+}
+
+// named reports whether an image has a name other than ref: a tag, or the digest by
+// which it was pulled.
+func named(about image.InspectResponse, ref string) bool {
+	return slices.ContainsFunc(slices.Concat(about.RepoTags, about.RepoDigests), func(name string) bool {
+		name, _, _ = strings.Cut(name, "@")
+		return name != "" && name != ref && !strings.Contains(name, "<none>")
+	})
 }
 
 // labelled reports whether an image has the labels that a build gives its own.

@@ -25,6 +25,7 @@ type builder struct {
 	t        *testing.T
 	failures []string // of one build after the other; then they work
 	there    []string // the steps that each build finds, as the engine describes them
+	printed  []string // by a command of each build, likewise: ids from 200 on
 
 	mu      sync.Mutex
 	files   []string // what each build was given
@@ -53,6 +54,9 @@ func (b *builder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		b.files = append(b.files, string(file))
 		n := len(b.files)
 		out := json.NewEncoder(w)
+		for i := range b.printed {
+			_ = out.Encode(map[string]string{"stream": "STEP 2/4: RUN x\n--> " + id(200+i) + "\n"})
+		}
 		for i := range b.there {
 			found := fmt.Sprintf("STEP 2/3: USER y\n--> Using cache %[1]s\n--> %[1]s\n", id(100+i))
 			_ = out.Encode(map[string]string{"stream": found})
@@ -62,9 +66,19 @@ func (b *builder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			_ = out.Encode(map[string]string{"error": b.failures[n-1]})
 		}
 	default:
+		about := map[string]string{}
+		for n := range b.files {
+			about[id(n+1)] = `{"Id": "made"}`
+		}
 		for i, step := range b.there {
-			if strings.HasSuffix(r.URL.Path, "/images/"+id(100+i)+"/json") {
-				_, _ = io.WriteString(w, step)
+			about[id(100+i)] = step
+		}
+		for i, image := range b.printed {
+			about[id(200+i)] = image
+		}
+		for id, text := range about {
+			if strings.HasSuffix(r.URL.Path, "/images/"+id+"/json") {
+				_, _ = io.WriteString(w, text)
 				return
 			}
 		}
@@ -141,6 +155,23 @@ func TestAFailedBuildRemovesTheStepsThatAnotherOneLeft(t *testing.T) {
 	if want := []string{id(1), id(104), id(101)}; !slices.Equal(b.removed, want) {
 		t.Errorf("it removed %q, want its own, then what is nameless and has our label, the last first: %q", b.removed,
 			want)
+	}
+}
+
+// A command of a Dockerfile can print what an engine prints of a step, with the id of an image that is the person's.
+func TestAFailedBuildRemovesNoImageThatHasAName(t *testing.T) {
+	b := &builder{t: t, failures: []string{"exit status 7"}, printed: []string{
+		`{"Id": "a", "RepoTags": ["docker.io/library/debian:bookworm-slim"]}`,
+		`{"Id": "b", "RepoTags": [], "RepoDigests": ["docker.io/library/debian@sha256:0123"]}`,
+		`{"Id": "c", "RepoTags": ["x:1", "y:2"]}`,
+		`{"Id": "d", "RepoTags": ["x:1"], "RepoDigests": ["<none>@sha256:0123"]}`,
+	}}
+	err := b.engine().Build(t.Context(), "x:1", Recipe{Dockerfile: []byte("FROM x\n")}, nil, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "exit status 7") {
+		t.Fatalf("the build ends with %v", err)
+	}
+	if want := []string{id(1), id(203)}; !slices.Equal(b.removed, want) {
+		t.Errorf("it removed %q, want what has no name but that of the build: %q", b.removed, want)
 	}
 }
 
