@@ -40,7 +40,7 @@ func newBench(t *testing.T, script string) *bench {
 	must.Do(t, os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o700))
 	b.by = NewDecider(&Decider{Command: []string{program, "word"},
 		Environ: NewEnviron([]string{"dir=" + b.dir, "PATH=/usr/bin:/bin"}),
-		Ask: func(_ approval.Question, why string) { b.asked <- why },
+		Ask:     func(_ approval.Question, why string) { b.asked <- why },
 		Warn: func(err error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
