@@ -24,6 +24,8 @@ const uploadsSpec = `{"schema_version":"aileron.connector.v1",
  {"name":"send","method":"POST","path":"/v1/files","hosts":["api.good.example"],"credential":"bearer",
    "body":"multipart","inputs":[{"name":"file","type":"file","required":true},
      {"name":"purpose","type":"string","required":true},{"name":"mask","type":"file"}]},
+ {"name":"add","method":"POST","path":"/v1/all","hosts":["api.good.example"],"credential":"bearer",
+   "body":"multipart","inputs":[{"name":"files","type":"files","required":true},{"name":"mask","type":"file"}]},
  {"name":"put","method":"PUT","path":"/v1/files/{id}","hosts":["api.good.example"],"credential":"bearer","body":"raw",
    "inputs":[{"name":"id","type":"string","required":true},{"name":"content","type":"file","required":true}]},
  {"name":"make","method":"POST","path":"/v1/things","hosts":["api.good.example"],"credential":"bearer",
@@ -109,6 +111,14 @@ func TestFilesFollowACall(t *testing.T) {
 	want := []part{{"purpose", "", "", sum("a\r\nb")}, {"file", `a %22b%22.png`, "image/png", sum("12\r\n3")},
 		{"mask", "m.bin", "image/x-mask", sum("")}}
 	if status != 200 || fmt.Sprint(got.parts) != fmt.Sprint(want) || got.err != io.EOF || got.length <= 0 {
+		t.Errorf("%d %s: the upstream received %+v, want %+v", status, text, got, want)
+	}
+	status, text = w.upload("add", `{}`, `[{"input":"files","filename":"a","size":1},{"input":"mask","filename":"m",`+
+		`"size":2},{"input":"files","filename":"a","size":0},{"input":"files","filename":"b.csv","size":3}]`,
+		strings.NewReader("1mm234"))
+	want = []part{{"files", "a", "application/octet-stream", sum("1")}, {"mask", "m", "application/octet-stream", sum("mm")},
+		{"files", "a", "application/octet-stream", sum("")}, {"files", "b.csv", "text/csv", sum("234")}}
+	if got = <-seen; status != 200 || fmt.Sprint(got.parts) != fmt.Sprint(want) || got.err != io.EOF {
 		t.Errorf("%d %s: the upstream received %+v, want %+v", status, text, got, want)
 	}
 	status, text = w.upload("put", `{"id":"7"}`, `[{"input":"content","filename":"a.html","size":3}]`,
@@ -210,6 +220,8 @@ func TestCallsWithFilesThatAreDenied(t *testing.T) {
 		{"send", `{"purpose":"x"}`, `[{"input":"file","size":1},{"input":"file","size":1}]`, "args.file: it is given twice"},
 		{"send", `{"purpose":"x","file":"t"}`, `[{"input":"file","size":1}]`, "args.file: it is given twice"},
 		{"send", `{"purpose":"x"}`, `[{"input":"purpose","size":1}]`, "args.purpose: it is given twice"},
+		{"add", `{"files":["t"]}`, `[{"input":"files","size":1}]`, "args.files: it is given twice"},
+		{"add", `{}`, `[{"input":"mask","size":1}]`, "args.files: it is missing"},
 		{"send", `{}`, `[{"input":"file","size":1}]`, "args.purpose: it is missing"},
 		{"send", `{"purpose":"x"}`, `[{"input":"mask","size":1}]`, "args.file: it is missing"},
 		{"make", `{}`, `[{"input":"title","size":1}]`, `files: the operation has no input \"title\" that is a file`},

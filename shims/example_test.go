@@ -19,6 +19,8 @@ const nested = `{"schema_version": "aileron.connector.v1",
        "required": ["deep"], "properties": {"deep": {"type": "boolean"}}}}, "note": {"type": "string"}}}}}]},
   {"name": "files.upload", "method": "POST", "path": "/v1/files", "hosts": ["api.shop.example"], "body": "multipart",
    "inputs": [{"name": "file", "type": "file", "required": true}, {"name": "meta", "type": "object"}]},
+  {"name": "files.add", "method": "POST", "path": "/v1/all", "hosts": ["api.shop.example"], "body": "multipart",
+   "inputs": [{"name": "files", "type": "files", "required": true}]},
   {"name": "list", "method": "GET", "path": "/v1/list", "hosts": ["api.shop.example"],
    "inputs": [{"name": "expand[]", "type": "array", "required": true}, {"name": "at", "type": "object",
     "style": "deepObject", "required": true}, {"name": "n", "type": "number", "required": true}]},
@@ -57,7 +59,9 @@ func TestTheHelpOfABody(t *testing.T) {
 	want := map[string]string{
 		"orders.create": "  items  array of object with price (required), kind (required), of (required), note, required\n",
 		"files.upload":  `  file  file: --file file=PATH, or a text or {"base64": …, "filename": …}, required` + "\n",
-		"ping":          "It has no arguments.\nIt sends no body: a request that needs one is sent with an HTTP client.\n",
+		"files.add": `  files  files: --file files=PATH for each, or a list of texts or {"base64": …, "filename": …}, required` +
+			"\n",
+		"ping": "It has no arguments.\nIt sends no body: a request that needs one is sent with an HTTP client.\n",
 	}
 	for _, op := range c.Tools[0].Operations {
 		var b bytes.Buffer

@@ -39,6 +39,9 @@ func TestFilesFollowTheCall(t *testing.T) {
 					`{"input":"b[]","filename":"empty","size":0},{"input":"c","filename":"big","size":294912},` +
 					`{"input":"d","filename":"-a \"b\" \\c;type=x@é","size":3}]}` +
 					"\n1\x00\n" + big + "odd"},
+			{[]string{"--file", "doc=" + s.dir + "/one", "--file=doc=" + s.dir + "/empty"}, "",
+				begin + `{},"files":[{"input":"doc","filename":"one","size":3},{"input":"doc","filename":"empty","size":0}]}` +
+					"\n1\x00\n"},
 			{[]string{"--file", "doc=" + s.dir + "/one", "--args", "-"}, "{\"id\":\n2}\n",
 				begin + `{"id": 2} ,"files":[{"input":"doc","filename":"one","size":3}]}` + "\n1\x00\n"},
 		} {

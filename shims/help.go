@@ -260,6 +260,8 @@ func writeNested(b *bytes.Buffer, in spec.Input) {
 	switch {
 	case in.Type == spec.TypeFile:
 		put(b, `: --file `, plain(in.Name), `=PATH, or a text or {"base64": …, "filename": …}`)
+	case in.Type == spec.TypeFiles:
+		put(b, `: --file `, plain(in.Name), `=PATH for each, or a list of texts or {"base64": …, "filename": …}`)
 	case s == nil:
 		return
 	case s.Items != nil && s.Items.Type != "":
@@ -296,7 +298,7 @@ func writeExample(b *bytes.Buffer, inputs []spec.Input) {
 	for i, in := range inputs {
 		switch {
 		case !in.Required && (!none || i > 0):
-		case in.Type == spec.TypeFile:
+		case in.Type == spec.TypeFile || in.Type == spec.TypeFiles:
 			put(b, " --file ", plain(in.Name), "=FILE") // a name needs no quotation marks, but for brackets
 		default:
 			pairs = append(pairs, quoted(plain(in.Name))+":"+exampleValue(in))

@@ -29,11 +29,13 @@ func (a *arguments) upload(files []body.Upload) {
 	}
 	a.values, a.uploads = maps.Clone(a.values), files
 	for _, f := range files {
-		isFile := func(in Input) bool { return in.Name == f.Input && in.Type == TypeFile }
-		switch _, given := a.values[f.Input]; {
-		case given:
+		at := slices.IndexFunc(a.op.Inputs, func(in Input) bool { return in.Name == f.Input && in.isFile() })
+		before, given := a.values[f.Input]
+		_, follows := before.(body.Upload)
+		switch {
+		case given && !(follows && a.op.Inputs[at].Type == TypeFiles):
 			a.fault(f.Input, "it is given twice")
-		case !slices.ContainsFunc(a.op.Inputs, isFile):
+		case at < 0:
 			a.diags.add("files", "the operation has no input %.64q that is a file", f.Input)
 		default:
 			a.values[f.Input] = f
@@ -84,6 +86,10 @@ func (in *Input) hasType(v any) bool {
 	case in.Type == TypeFile:
 		_, follows := v.(body.Upload)
 		return follows || body.IsFile(v)
+	case in.Type == TypeFiles:
+		list, isList := v.([]any)
+		_, follows := v.(body.Upload)
+		return follows || isList && !slices.ContainsFunc(list, func(v any) bool { return !body.IsFile(v) })
 	}
 	return schema.IsOfType(v, in.Type)
 }
@@ -92,6 +98,8 @@ func (in *Input) wants() string {
 	switch in.Type {
 	case "integer", "array", "object":
 		return "an " + in.Type
+	case TypeFiles:
+		return "a list of files"
 	}
 	return "a " + in.Type
 }
@@ -181,10 +189,12 @@ func (a *arguments) parameters(p *body.Parameters, place string) string {
 	case p.TooLong() && place == InQuery:
 		a.diags.add("args", "they make a path and a query of more than %d bytes", maxTarget)
 	case p.TooLong():
-		a.diags.add("args", "they make a body of more than %d bytes", body.MaxSize)
+		a.diags.add("args", tooLong, body.MaxSize)
 	}
 	return p.String()
 }
+
+const tooLong = "they make a body of more than %d bytes"
 
 // mistake records a mistake in an argument, if there is one.
 func (a *arguments) mistake(name string, m *strictjson.Mistake) {

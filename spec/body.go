@@ -12,8 +12,15 @@ import (
 	"github.com/ALRubinger/aileron/spec/schema"
 )
 
-// TypeFile is the type of an input that is a file, in a body of several parts or as the whole of one.
-const TypeFile = "file"
+// The types of an input that is a file, in a body of several parts or as the whole of one, and of several files, which
+// are parts of one name.
+const (
+	TypeFile  = "file"
+	TypeFiles = "files"
+)
+
+// isFile reports whether the input is a file, or several.
+func (in *Input) isFile() bool { return in.Type == TypeFile || in.Type == TypeFiles }
 
 // readBody reads body and content_type. The method and the inputs must have been read.
 func (op *Operation) readBody(n node) {
@@ -28,7 +35,7 @@ func (op *Operation) readBody(n node) {
 		in := &op.Inputs[i]
 		where := n.item("inputs", i)
 		if in.In != InBody {
-			if in.Type == TypeFile {
+			if in.isFile() {
 				n.diags.add(where, "a file stands in a body, not in the %s", in.In)
 			}
 			continue
@@ -37,8 +44,11 @@ func (op *Operation) readBody(n node) {
 		switch {
 		case in.Type == TypeFile && kind != body.Multipart && kind != body.Raw:
 			n.diags.add(where, `a file needs "body": "multipart" or "raw"`)
+		case in.Type == TypeFiles && kind != body.Multipart:
+			n.diags.add(where, `several files need "body": "multipart"`)
+		case in.Style == body.Brackets && kind == body.Multipart && !in.isFile():
 		case in.Style != body.Repeated && kind != body.Form:
-			n.diags.add(where, `the style of an input of the body needs "body": "form"`)
+			n.diags.add(where, `the style of an input of the body needs "body": "form"; "multipart" has deepObject alone`)
 		case in.Type == "object" && kind == body.Form && in.Style != body.Brackets:
 			n.diags.add(where, `an object in a form needs "style": "deepObject"`)
 		case kind == body.Text && in.Type != "string",
@@ -99,7 +109,7 @@ func (in *Input) readStyle(n node, left *int) {
 		n.diags.add(n.at("schema")+place, "%s", message)
 	})
 	switch {
-	case in.In == InPath || in.Type == TypeFile:
+	case in.In == InPath || in.isFile():
 		n.diags.add(n.at("schema"), "neither a variable of the path nor a file has one")
 	case in.Type == "":
 		in.Type = in.Schema.Type
@@ -193,27 +203,26 @@ func encode(v any) []byte {
 
 // parts returns a body of several parts, in the order of the inputs.
 func (a *arguments) parts() (content []byte, contentType string) {
-	var all []body.Part
+	all := body.NewParts(body.MaxSize)
 	for _, in := range a.op.Inputs {
 		v, has := a.values[in.Name]
 		_, follows := v.(body.Upload)
 		switch {
 		case !has || in.In != InBody || follows:
-		case in.Type == TypeFile:
-			f, m := body.FileOf(in.Name, v)
-			a.mistake(in.Name, m)
-			all = append(all, body.Part{Name: in.Name, File: &f})
+		case in.isFile():
+			a.mistake(in.Name, all.AddFiles(in.Name, v))
 		default:
-			parts, m := body.Parts(in.Name, v)
-			a.mistake(in.Name, m)
-			all = append(all, parts...)
+			a.mistake(in.Name, all.Add(in.Name, v, in.Style))
 		}
 	}
+	if all.TooLong() {
+		a.diags.add("args", tooLong, body.MaxSize)
+	}
 	if len(a.uploads) > 0 {
-		a.streamed, contentType = body.JoinStreamed(all, a.uploads, a.salt)
+		a.streamed, contentType = body.JoinStreamed(all.List(), a.uploads, a.salt)
 		return nil, contentType
 	}
-	return body.Join(all)
+	return body.Join(all.List())
 }
 
 // whole returns the body that one input is: a file, a text, or any value as JSON.

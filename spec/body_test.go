@@ -1,6 +1,11 @@
 package spec_test
 
 import (
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +35,9 @@ const encoded = `{"schema_version": "aileron.connector.v1",
   {"name": "files.upload", "method": "POST", "path": "/v1/files", "hosts": ["api.shop.example"], "body": "multipart",
    "inputs": [{"name": "purpose", "type": "string"}, {"name": "file", "type": "file", "required": true},
     {"name": "meta", "type": "object"}]},
+  {"name": "files.add", "method": "POST", "path": "/v1/files/add", "hosts": ["api.shop.example"], "body": "multipart",
+   "inputs": [{"name": "files", "type": "files", "required": true}, {"name": "link", "style": "deepObject"},
+    {"name": "tags", "type": "array"}]},
   {"name": "notes.put", "method": "PUT", "path": "/v1/notes/{id}", "hosts": ["api.shop.example"], "body": "text",
    "content_type": "text/markdown", "inputs": [{"name": "text", "type": "string", "required": true}]},
   {"name": "images.put", "method": "PUT", "path": "/v1/images/{id}", "hosts": ["api.shop.example"], "body": "raw",
@@ -108,11 +116,45 @@ func TestArgumentsThatNoBodyHas(t *testing.T) {
 		{"files.upload", `{"file":{"base64":"e A"}}`, "args.file.base64: it is not base64"},
 		{"files.upload", `{"file":{"path":"/etc/passwd"}}`, "args.file.path: a file has text or base64"},
 		{"files.upload", `{"file":7}`, "args.file: it is not a file"},
+		{"files.add", `{"files":"x"}`, "args.files: it is not a list of files"},
+		{"files.add", `{"files":["x",7]}`, "args.files: it is not a list of files"},
+		{"files.add", `{"files":["x",{"base64":"e A"}]}`, "args.files[1].base64: it is not base64"},
+		{"files.add", `{"files":[],"link":{"a]":1}}`, `args.link."a]": the key has a bracket`},
+		{"files.add", `{"files":[],"link":{"a":{"b\"; filename=\"c":1}}}`, "args.link.a.\"b\\\"; filename=\\\"c\": the key has"},
+		{"files.add", `{"files":[],"link":{"a%22":1}}`, `args.link."a%22": the key has one of`},
+		{"files.add", `{"files":[],"link":{"a\\":1}}`, `args.link."a\\": the key has one of`},
+		{"files.add", `{"files":[],"link":{"a\r\nX: y":1}}`, `args.link."a\r\nX: y": the key has a control`},
+		{"files.add", `{"files":[],"link":{"a":null}}`, "args.link.a: it is null"},
+		{"files.add", `{"files":[],"tags":[` + strings.Repeat("1,", 40_000) + `1]}`, "args: they make a body of more than"},
 		{"notes.put", `{"id":"1","text":"\u0000"}`, "args.text: it has a NUL"},
 	} {
 		if _, err := shop(t, w.name, w.args); !strings.HasPrefix(err, w.want) {
 			t.Errorf("%s %s: %s, want %s", w.name, w.args, err, w.want)
 		}
+	}
+}
+
+// Files of one input are parts of its name, and what nests in an input of the style deepObject is a part for each value.
+func TestListsInAMultipartBody(t *testing.T) {
+	t.Parallel()
+	call, err := shop(t, "files.add", `{"files":["one",{"base64":"/wA=","filename":"b.png"}],"tags":["x",2],
+		"link":{"create":true,"metadata":{"a ü":"b"},"of":["p","q"]}}`)
+	_, params, _ := mime.ParseMediaType(call.ContentType)
+	var got []string
+	for r := multipart.NewReader(strings.NewReader(string(call.Body)), params["boundary"]); err == ""; {
+		p, end := r.NextPart()
+		if end != nil {
+			break
+		}
+		got = append(got, fmt.Sprintf("%s %q %q", p.FormName(), p.FileName(), must.Get(io.ReadAll(p))(t)))
+	}
+	want := []string{`files "files" "one"`, `files "b.png" "\xff\x00"`, `link[create] "" "true"`,
+		`link[metadata][a ü] "" "b"`, `link[of][0] "" "p"`, `link[of][1] "" "q"`, `tags "" "x"`, `tags "" "2"`}
+	if err != "" || !slices.Equal(got, want) {
+		t.Errorf("%s\n%q\nwant %q", err, got, want)
+	}
+	if call, err := shop(t, "files.add", `{"files":[]}`); err != "" || strings.Contains(string(call.Body), "name=") {
+		t.Errorf("no files: %s %q", err, call.Body)
 	}
 }
 
@@ -185,6 +227,15 @@ func TestFaultsOfBodies(t *testing.T) {
 		{`"method":"POST","body":"raw"`, `body: it is "raw", which one input is the whole of, and 0`},
 		{`"method":"POST","inputs":[{"name":"f","type":"file"}]`,
 			`inputs[0]: a file needs "body": "multipart" or "raw"`},
+		{`"method":"POST","body":"raw","inputs":[{"name":"f","type":"files"}]`,
+			`inputs[0]: several files need "body": "multipart"`},
+		{`"method":"GET","inputs":[{"name":"f","type":"files"}]`, "inputs[0]: a file stands in a body, not in the query"},
+		{`"method":"POST","body":"multipart","inputs":[{"name":"f","type":"files","style":"deepObject"}]`,
+			`inputs[0]: the style of an input of the body needs "body": "form"`},
+		{`"method":"POST","body":"multipart","inputs":[{"name":"f","type":"array","explode":false}]`,
+			`inputs[0]: the style of an input of the body needs "body": "form"`},
+		{`"method":"POST","body":"multipart","inputs":[{"name":"f","style":"deepObject"},{"name":"f[a]"}]`,
+			`inputs[1]: "f[a]" is a parameter of "f"`},
 		{`"method":"GET","inputs":[{"name":"f","type":"file"}]`, `inputs[0]: a file stands in a body, not in the query`},
 		{`"method":"POST","inputs":[{"name":"f","explode":false}]`,
 			`inputs[0]: the style of an input of the body needs`},

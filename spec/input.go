@@ -51,7 +51,7 @@ func (op *Operation) readInputs(n node) {
 		}
 		input := Input{
 			Name:        in.text("name", true),
-			Type:        in.choice("type", append(InputTypes(), TypeFile)...),
+			Type:        in.choice("type", append(InputTypes(), TypeFile, TypeFiles)...),
 			Description: in.text("description", false),
 			Required:    in.flag("required"),
 		}

@@ -143,6 +143,8 @@ func schemaOf(op api.ListedOperation) any {
 		s.Properties[in.Name] = p
 		if in.Type == spec.TypeFile {
 			s.Properties[in.Name] = fileSchema(p.Description)
+		} else if in.Type == spec.TypeFiles {
+			s.Properties[in.Name] = map[string]any{"type": "array", "description": p.Description, "items": fileSchema("")}
 		} else if nested := map[string]any{}; json.Unmarshal(in.Schema, &nested) == nil && len(nested) > 0 {
 			if p.Description != "" {
 				nested["description"] = p.Description

@@ -85,18 +85,23 @@ func (s Style) Keys(input, parameter string) (keys []string, ok bool) {
 
 // Parameters are those of a query, or of a body of the kind [Form].
 type Parameters struct {
+	writer
 	b     strings.Builder
 	plain string // characters beside letters and digits that stand for themselves
 	most  int    // bytes
-	full  bool
-	lists int // and objects that were visited
 }
 
 // NewQuery returns a query without parameters. It has at most most bytes.
-func NewQuery(most int) *Parameters { return &Parameters{plain: "-._~!$'(),:@/", most: most} }
+func NewQuery(most int) *Parameters { return newParameters("-._~!$'(),:@/", most) }
 
 // NewForm returns a form without parameters (application/x-www-form-urlencoded). It has at most most bytes.
-func NewForm(most int) *Parameters { return &Parameters{plain: "-._*", most: most} }
+func NewForm(most int) *Parameters { return newParameters("-._*", most) }
+
+func newParameters(plain string, most int) *Parameters {
+	p := &Parameters{plain: plain, most: most}
+	p.writer = writer{put: p.write, badKey: badKey}
+	return p
+}
 
 // String returns the parameters as they are sent.
 func (p *Parameters) String() string { return p.b.String() }
@@ -104,8 +109,8 @@ func (p *Parameters) String() string { return p.b.String() }
 // TooLong reports whether parameters are missing because there are too many bytes of them.
 func (p *Parameters) TooLong() bool { return p.full }
 
-// put writes one parameter.
-func (p *Parameters) put(name, value string) {
+// write writes one parameter.
+func (p *Parameters) write(name, value string) {
 	if p.full = p.full || p.b.Len()+len(name)+len(value)+2 > p.most; p.full {
 		return
 	}
@@ -150,14 +155,6 @@ func text(v any) (string, *strictjson.Mistake) {
 	return s, nil
 }
 
-func (p *Parameters) scalar(name string, v any) *strictjson.Mistake {
-	s, m := text(v)
-	if m == nil {
-		p.put(name, s)
-	}
-	return m
-}
-
 // joined writes a list as one parameter.
 func (p *Parameters) joined(name string, list []any, delimiter string) *strictjson.Mistake {
 	all := make([]string, len(list))
@@ -185,8 +182,24 @@ const (
 	maxLists = 10_000 // lists and objects in each other or beside each other
 )
 
+// writer divides a value into those that stand in a body.
+type writer struct {
+	put    func(name, value string)
+	badKey func(key string) string // returns why a key cannot stand in brackets, or ""
+	full   bool                    // put has no room
+	lists  int                     // and objects that were visited
+}
+
+func (w *writer) scalar(name string, v any) *strictjson.Mistake {
+	s, m := text(v)
+	if m == nil {
+		w.put(name, s)
+	}
+	return m
+}
+
 // nested writes a value with its keys in brackets.
-func (p *Parameters) nested(name string, v any, depth int) *strictjson.Mistake {
+func (w *writer) nested(name string, v any, depth int) *strictjson.Mistake {
 	switch {
 	case depth > maxKeys:
 		return mistake("it is nested more than " + strconv.Itoa(maxKeys) + " deep")
@@ -195,36 +208,36 @@ func (p *Parameters) nested(name string, v any, depth int) *strictjson.Mistake {
 	}
 	switch v.(type) {
 	case map[string]any, []any:
-		if p.lists++; p.lists > maxLists {
+		if w.lists++; w.lists > maxLists {
 			return mistake("there are more than " + strconv.Itoa(maxLists) + " lists and objects before it")
 		}
 	}
 	switch t := v.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(t)) {
-			if why := badKey(key); why != "" {
+			if why := w.badKey(key); why != "" {
 				return mistake(why).In(key)
 			}
-			if p.full {
+			if w.full {
 				return nil
 			}
-			if m := p.nested(name+"["+key+"]", t[key], depth+1); m != nil {
+			if m := w.nested(name+"["+key+"]", t[key], depth+1); m != nil {
 				return m.In(key)
 			}
 		}
 		return nil
 	case []any:
 		for i := range t {
-			if p.full {
+			if w.full {
 				return nil
 			}
-			if m := p.nested(name+"["+strconv.Itoa(i)+"]", t[i], depth+1); m != nil {
+			if m := w.nested(name+"["+strconv.Itoa(i)+"]", t[i], depth+1); m != nil {
 				return m.At(i)
 			}
 		}
 		return nil
 	}
-	return p.scalar(name, v)
+	return w.scalar(name, v)
 }
 
 // badKey returns why a key cannot stand in brackets, or "" if it can: a server would read another one.

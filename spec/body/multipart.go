@@ -124,41 +124,102 @@ func IsForm(s string) bool {
 
 // Part is a part of a multipart/form-data body.
 type Part struct {
-	Name string // of an input: letters, digits and ._:-[]
+	Name string // of an input: letters, digits and ._:-[], with keys in brackets behind it that [NewParts] admits
 	File *File  // nil: a value
 	// Value is the text of a value, and Type its media type, "" for text.
 	Value, Type string
 }
 
-// Parts returns the part of an input that is no file, or those of a list: scalars as text, and what has properties as
-// JSON, as OpenAPI encodes them.
-func Parts(name string, v any) ([]Part, *strictjson.Mistake) {
-	if list, ok := v.([]any); ok {
-		var all []Part
-		for i := range list {
-			parts, m := part(name, list[i])
-			if m != nil {
-				return nil, m.At(i)
-			}
-			all = append(all, parts)
-		}
-		return all, nil
-	}
-	p, m := part(name, v)
-	return []Part{p}, m
+// Parts are those of a body of the kind [Multipart], in the order in which they were added.
+type Parts struct {
+	writer
+	list []Part
+	left int // bytes
 }
 
-func part(name string, v any) (Part, *strictjson.Mistake) {
+// partSize is what a part has beside its name and its content, in bytes: no less than its boundary and its fields.
+const partSize = 160
+
+// NewParts returns no parts. A body of them has at most about most bytes.
+func NewParts(most int) *Parts {
+	p := &Parts{left: most}
+	p.writer = writer{put: func(name, value string) { p.add(Part{Name: name, Value: value}) }, badKey: badPartKey}
+	return p
+}
+
+// List returns the parts.
+func (p *Parts) List() []Part { return p.list }
+
+// TooLong reports whether parts are missing because there are too many bytes of them.
+func (p *Parts) TooLong() bool { return p.full }
+
+func (p *Parts) add(part Part) {
+	size := partSize + len(part.Name) + len(part.Value) + len(part.Type)
+	if part.File != nil {
+		size += len(part.File.Name) + len(part.File.Type) + len(part.File.Content)
+	}
+	if p.full = p.full || size > p.left; !p.full {
+		p.list, p.left = append(p.list, part), p.left-size
+	}
+}
+
+// AddFiles adds a file (see [FileOf]), or each of a list. It returns the first mistake in them, nil if there is none.
+func (p *Parts) AddFiles(name string, v any) *strictjson.Mistake {
+	list, isList := v.([]any)
+	if !isList {
+		list = []any{v}
+	}
+	for i := range list {
+		f, m := FileOf(name, list[i])
+		switch {
+		case m != nil && isList:
+			return m.At(i)
+		case m != nil:
+			return m
+		}
+		p.add(Part{Name: name, File: &f})
+	}
+	return nil
+}
+
+// Add adds the value of an input that is no file: a part for each of a list, scalars as text, and what has properties
+// as JSON, as OpenAPI encodes them; or, in the style [Brackets], a part for each scalar. It returns the first mistake.
+func (p *Parts) Add(name string, v any, style Style) *strictjson.Mistake {
+	if style == Brackets {
+		return p.nested(name, v, 0)
+	}
+	list, isList := v.([]any)
+	if !isList {
+		return p.value(name, v)
+	}
+	for i := range list {
+		if m := p.value(name, list[i]); m != nil {
+			return m.At(i)
+		}
+	}
+	return nil
+}
+
+func (p *Parts) value(name string, v any) *strictjson.Mistake {
 	switch v.(type) {
 	case map[string]any, []any:
 		encoded, err := json.Marshal(v)
 		if err != nil {
-			return Part{}, mistake("it is not JSON")
+			return mistake("it is not JSON")
 		}
-		return Part{Name: name, Value: string(encoded), Type: ContentType(JSON)}, nil
+		p.add(Part{Name: name, Value: string(encoded), Type: ContentType(JSON)})
+		return nil
 	}
-	s, m := text(v)
-	return Part{Name: name, Value: s}, m
+	return p.scalar(name, v)
+}
+
+// badPartKey returns why a key cannot stand in brackets in the name of a part, or "" if it can. Servers do not agree on
+// how a quotation mark is escaped there, and some take a semicolon for the end of a name.
+func badPartKey(key string) string {
+	if strings.ContainsAny(key, "\"\\%;") {
+		return `the key has one of " \ % ; which servers do not read alike in the name of a part`
+	}
+	return badKey(key)
 }
 
 // Join returns the body of parts, and its media type with the boundary, which is in none of them. The same parts make

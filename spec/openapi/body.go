@@ -148,12 +148,14 @@ func (in *inputs) property(of medium, name string, declared *node, required bool
 			in.notes.Add("inputs of a form that are "+why, shown)
 			return
 		}
-	case of.kind == body.Multipart && in.isFile(value):
+	case of.kind == body.Multipart && in.fileType(value) != "":
 		input.Schema = nil
-		input.Type = spec.TypeFile
-	case of.kind == body.Multipart && input.Type == "array" && in.isFile(in.resolve(value.get("items"))):
-		in.notes.Add("inputs of a body that are several files", shown)
-		return
+		input.Type = in.fileType(value)
+	case of.kind == body.Multipart && encoding.get("style").scalar() == "deepObject":
+		if why := in.style(&input, "deepObject", encoding.get("explode")); why != "" {
+			in.notes.Add("inputs of a form that are "+why, shown)
+			return
+		}
 	}
 	in.add(input)
 }
@@ -161,6 +163,26 @@ func (in *inputs) property(of medium, name string, declared *node, required bool
 // nests reports whether a form has a value of the schema under keys in brackets.
 func (in *inputs) nests(input scaffold.Input, value *node) bool {
 	return input.Type == "object" || input.Type == "array" && in.typeOf(in.resolve(value.get("items")), 0) == "object"
+}
+
+// fileType returns the type of an input of a schema that is a file or a list of files, or of one that is several such
+// schemas (oneOf, anyOf); "" for others.
+func (in *inputs) fileType(value *node) string {
+	kind := ""
+	forms := append(value.get("oneOf").first(maxInputs), value.get("anyOf").first(maxInputs)...)
+	for _, form := range append(forms, value) {
+		form = in.resolve(form)
+		switch {
+		case form == value && len(forms) > 0:
+		case in.typeOf(form, 0) == "array" && in.isFile(in.resolve(form.get("items"))):
+			kind = spec.TypeFiles
+		case !in.isFile(form):
+			return ""
+		case kind == "":
+			kind = spec.TypeFile
+		}
+	}
+	return kind
 }
 
 // isFile reports whether a schema is one of bytes.

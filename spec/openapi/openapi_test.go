@@ -451,8 +451,13 @@ func TestBodiesOfADocument(t *testing.T) {
 		"required":["email"],"properties":{"email":{"type":"string"},"metadata":{"anyOf":[{"type":"object"},{"enum":[""]}]},
 		"tags":{"type":"array","items":{"type":"string"}},"items":{"type":"array","items":{"$ref":"#/components/schemas/I"}},
 		"when":{"type":"object","properties":{"at":{"type":"integer","enum":[1,2]}},"additionalProperties":false}}}}}}},
-		"put":{"requestBody":{"content":{"multipart/form-data":{"schema":{"type":"object","properties":{
-		"file":{"type":"string","format":"binary"},"about":{"type":"string"}}}}}}},
+		"put":{"requestBody":{"content":{"multipart/form-data":{"encoding":{"link":{"style":"deepObject","explode":true},
+		"about":{"style":"deepObject"},"meta":{"style":"form"}},"schema":{"type":"object","properties":{
+		"file":{"type":"string","format":"binary"},"about":{"type":"string"},
+		"files":{"type":"array","items":{"type":"string","format":"binary"}},"link":{"type":"object","properties":{
+		"create":{"type":"boolean"}}},"meta":{"type":"object"},"image":{"anyOf":[{"type":"string","format":"binary"},
+		{"type":"array","items":{"type":"string","format":"binary"}}]},"photo":{"oneOf":[{"type":"string"},
+		{"type":"string","format":"binary"}]}}}}}}},
 		"patch":{"requestBody":{"content":{"application/json-patch+json":{"schema":{"type":"array"}},
 		"application/merge-patch+json":{"schema":{"$ref":"#/components/schemas/I"}}}}},
 		"options":{"requestBody":{"content":{"text/plain":{"schema":{"type":"string"}}}}}}`,
@@ -481,8 +486,13 @@ func TestBodiesOfADocument(t *testing.T) {
 	if op := byMethod["POST"]; op.Body != "form" || strings.Contains(post, `"id"`) {
 		t.Errorf("the body is a %s: %s", op.Body, post)
 	}
-	if op := byMethod["PUT"]; op.Body != "multipart" || op.Inputs[0].Type != "file" || len(op.Inputs) != 2 {
-		t.Errorf("the parts are %+v", op)
+	parts := `[{"name":"file","in":"body","type":"file"},{"name":"about","in":"body","type":"string"},` +
+		`{"name":"files","in":"body","type":"files"},{"name":"link","in":"body","type":"object","style":"deepObject",` +
+		`"schema":{"type":"object","properties":{"create":{"type":"boolean"}}}},` +
+		`{"name":"meta","in":"body","type":"object"},{"name":"image","in":"body","type":"files"},` +
+		`{"name":"photo","in":"body"}]`
+	if got := inputs(byMethod["PUT"]); byMethod["PUT"].Body != "multipart" || got != parts {
+		t.Errorf("the parts are %s\nwant %s", got, parts)
 	}
 	if op := byMethod["PATCH"]; op.Body != "" || op.ContentType != "application/merge-patch+json" || len(op.Inputs) != 4 {
 		t.Errorf("the patch is %+v", op)
