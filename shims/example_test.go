@@ -59,8 +59,8 @@ func TestTheHelpOfABody(t *testing.T) {
 	want := map[string]string{
 		"orders.create": "  items  array of object with price (required), kind (required), of (required), note, required\n",
 		"files.upload":  `  file  file: --file file=PATH, or a text or {"base64": …, "filename": …}, required` + "\n",
-		"files.add": `  files  files: --file files=PATH for each, or a list of texts or {"base64": …, "filename": …}, required` +
-			"\n",
+		"files.add": `  files  files: --file files=PATH for each, or a list of texts or {"base64": …, "filename": …}` +
+			", required\n",
 		"ping": "It has no arguments.\nIt sends no body: a request that needs one is sent with an HTTP client.\n",
 	}
 	for _, op := range c.Tools[0].Operations {

@@ -120,7 +120,8 @@ func TestArgumentsThatNoBodyHas(t *testing.T) {
 		{"files.add", `{"files":["x",7]}`, "args.files: it is not a list of files"},
 		{"files.add", `{"files":["x",{"base64":"e A"}]}`, "args.files[1].base64: it is not base64"},
 		{"files.add", `{"files":[],"link":{"a]":1}}`, `args.link."a]": the key has a bracket`},
-		{"files.add", `{"files":[],"link":{"a":{"b\"; filename=\"c":1}}}`, "args.link.a.\"b\\\"; filename=\\\"c\": the key has"},
+		{"files.add", `{"files":[],"link":{"a":{"b\"; filename=\"c":1}}}`,
+			"args.link.a.\"b\\\"; filename=\\\"c\": the key has"},
 		{"files.add", `{"files":[],"link":{"a%22":1}}`, `args.link."a%22": the key has one of`},
 		{"files.add", `{"files":[],"link":{"a\\":1}}`, `args.link."a\\": the key has one of`},
 		{"files.add", `{"files":[],"link":{"a\r\nX: y":1}}`, `args.link."a\r\nX: y": the key has a control`},
@@ -134,7 +135,7 @@ func TestArgumentsThatNoBodyHas(t *testing.T) {
 	}
 }
 
-// Files of one input are parts of its name, and what nests in an input of the style deepObject is a part for each value.
+// Files of one input are parts of its name. What nests in an input of the style deepObject is a part for each value.
 func TestListsInAMultipartBody(t *testing.T) {
 	t.Parallel()
 	call, err := shop(t, "files.add", `{"files":["one",{"base64":"/wA=","filename":"b.png"}],"tags":["x",2],
