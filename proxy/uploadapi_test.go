@@ -116,8 +116,9 @@ func TestFilesFollowACall(t *testing.T) {
 	status, text = w.upload("add", `{}`, `[{"input":"files","filename":"a","size":1},{"input":"mask","filename":"m",`+
 		`"size":2},{"input":"files","filename":"a","size":0},{"input":"files","filename":"b.csv","size":3}]`,
 		strings.NewReader("1mm234"))
-	want = []part{{"files", "a", "application/octet-stream", sum("1")}, {"mask", "m", "application/octet-stream", sum("mm")},
-		{"files", "a", "application/octet-stream", sum("")}, {"files", "b.csv", "text/csv", sum("234")}}
+	const bytes = "application/octet-stream"
+	want = []part{{"files", "a", bytes, sum("1")}, {"mask", "m", bytes, sum("mm")}, {"files", "a", bytes, sum("")},
+		{"files", "b.csv", "text/csv", sum("234")}}
 	if got = <-seen; status != 200 || fmt.Sprint(got.parts) != fmt.Sprint(want) || got.err != io.EOF {
 		t.Errorf("%d %s: the upstream received %+v, want %+v", status, text, got, want)
 	}
