@@ -94,7 +94,9 @@ func (p *Prepared) openHost() (*ImageFS, error) {
 	})}, nil
 }
 
-// nativeOwner returns the user of a native sandbox: the person, or, for root, the owner of the project.
+// nativeOwner returns the user of a native sandbox: the person, or, for root, the owner of the project. Its group is the
+// project's if the user has that on this host, or else one of the user's: nosuid is the sandbox's mount alone, and a
+// program with its set-group-ID bit stays on this host.
 func nativeOwner(dir string) (native.Owner, error) {
 	owner := native.Owner{UID: os.Geteuid(), GID: os.Getegid()}
 	if owner.UID != 0 {
@@ -105,7 +107,9 @@ func nativeOwner(dir string) (native.Owner, error) {
 		return owner, fmt.Errorf("look at the project: %w", err)
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		owner.UID, owner.GID = int(st.Uid), int(st.Gid)
+		uid, gid := int(st.Uid), int(st.Gid)
+		id := onHost(uid).confine(identity{uid: uid, gid: gid}, gid)
+		owner.UID, owner.GID = id.uid, id.gid
 	}
 	return owner, nil
 }
