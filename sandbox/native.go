@@ -126,7 +126,7 @@ func (p *Prepared) runNative(ctx context.Context, b box) (code int, err error) {
 	if err := os.Chmod(b.mounts, 0o711); err != nil { //nolint:gosec // entered by its user
 		return 1, err
 	}
-	if err := forbiddenMount(b, nil); err != nil {
+	if err := forbiddenMount(b, engine.KnownSockets()); err != nil {
 		return 1, err
 	}
 	if b.Protect != nil {

@@ -23,6 +23,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -179,9 +180,30 @@ func (e *Engine) Local() (started, socket bool) {
 // Sockets are the paths with which a process would control an engine of this
 // machine, and the private directory of this one. Some may not exist.
 func (e *Engine) Sockets() []string {
-	return []string{e.dir, strings.TrimPrefix(e.cli.DaemonHost(), "unix://"),
-		"/run/podman/podman.sock", "/run/docker.sock", "/run/containerd/containerd.sock",
-		podmanUserSocket()}
+	return append(KnownSockets(), e.dir, strings.TrimPrefix(e.cli.DaemonHost(), "unix://"))
+}
+
+// KnownSockets are the paths of [Engine.Sockets] that are known without an
+// engine: those that the environment names, and those where engines listen
+// unless they are told otherwise.
+func KnownSockets() []string {
+	sockets := []string{"/run/podman/podman.sock", "/run/docker.sock", "/var/run/docker.sock",
+		"/run/containerd/containerd.sock"}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		sockets = append(sockets, podmanUserSocket(), filepath.Join(dir, "docker.sock"))
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		for _, at := range []string{".docker/run", ".docker/desktop", ".colima/default", ".rd"} {
+			sockets = append(sockets, filepath.Join(home, at, "docker.sock"))
+		}
+	}
+	for _, name := range []string{"DOCKER_HOST", "CONTAINER_HOST"} {
+		at, ok := strings.CutPrefix(os.Getenv(name), "unix:")
+		if abs, err := filepath.Abs(strings.TrimPrefix(at, "//")); ok && err == nil {
+			sockets = append(sockets, abs)
+		}
+	}
+	return sockets
 }
 
 // rootCause is the innermost error: those around it name the engine's address.
