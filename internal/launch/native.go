@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/ALRubinger/aileron/internal/hint"
@@ -33,12 +34,13 @@ func (b *sandboxed) useHostPrograms() error {
 		return engine.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly}
 	}
 	check := func(m native.Mount) error { return checkMount(ofEngine(m), b.Home) }
+	written, err := b.written()
+	if err != nil {
+		return err
+	}
 	for _, name := range append(slices.Clone(b.Needs), b.Command[0]) {
-		for _, program := range native.ProgramMounts(name, check) {
+		for _, program := range native.ProgramMounts(name, written, check) {
 			m := ofEngine(program)
-			if sandbox.Within(m.Source, b.dir) {
-				continue // the sandbox has it
-			}
 			if err := check(program); err != nil {
 				return fmt.Errorf("give the sandbox the program %s: %w", name, err)
 			}
@@ -49,4 +51,34 @@ func (b *sandboxed) useHostPrograms() error {
 		}
 	}
 	return nil
+}
+
+// written returns whether this sandbox, or that of another session, may write to a path without links, by whatever name.
+func (b *sandboxed) written() (func(path string) bool, error) {
+	dirs := []string{b.dir}
+	for _, m := range b.mounts {
+		if !m.ReadOnly {
+			dirs = append(dirs, m.Source)
+		}
+	}
+	others, err := otherShares(b.Home, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range others {
+		dirs = append(dirs, other.Writable...)
+	}
+	var infos []os.FileInfo
+	for _, dir := range dirs {
+		if info, err := os.Stat(dir); err == nil {
+			infos = append(infos, info)
+		}
+	}
+	return func(path string) bool {
+		if slices.ContainsFunc(dirs, func(dir string) bool { return sandbox.Within(path, dir) }) {
+			return true
+		}
+		info, err := os.Lstat(path)
+		return err == nil && slices.ContainsFunc(infos, func(o os.FileInfo) bool { return os.SameFile(info, o) })
+	}, nil
 }

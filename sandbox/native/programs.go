@@ -77,35 +77,81 @@ func FindProgram(name, dirs string, places []string) (string, error) {
 
 // ProgramMounts returns what a sandbox needs of this host to run a program that is on the PATH and not among the
 // system's files: its directory, that to which its links lead, and those of its interpreter, read-only. check returns
-// an error for what a sandbox may not have; of a directory that it may not, it gets the program alone.
-func ProgramMounts(name string, check func(Mount) error) (mounts []Mount) {
+// an error for what a sandbox may not have; of a directory that it may not, it gets the program alone. written reports
+// whether a sandbox may write to a path without links: what is there is passed over, and where a link there leads, or
+// the first line of a script, is not a reason to mount anything.
+func ProgramMounts(name string, written func(string) bool, check func(Mount) error) (mounts []Mount) {
 	const deep = 4 // an interpreter of an interpreter
 	for range deep {
-		at, err := exec.LookPath(name)
-		if err != nil || strings.Contains(name, "/") {
+		at := findOnHost(name, written)
+		if at == "" {
 			return mounts
 		}
-		real, err := filepath.EvalSymlinks(at)
-		if err != nil {
-			return mounts
-		}
+		real, ok := follow(at, written)
 		for _, program := range []string{at, real} {
-			if Shows(program) {
+			if program == "" || Shows(program) {
 				continue
 			}
-			m := Mount{Target: programDir(program), ReadOnly: true}
+			m, err := Mount{Target: programDir(program), ReadOnly: true}, error(nil)
 			if m.Source, err = filepath.EvalSymlinks(m.Target); err != nil || check(m) != nil {
 				m.Source, m.Target = real, program
 			}
-			if !slices.Contains(mounts, m) {
+			if m.Source != "" && !slices.Contains(mounts, m) {
 				mounts = append(mounts, m)
 			}
+		}
+		if !ok {
+			return mounts
 		}
 		if name = interpreter(real); name == "" {
 			return mounts
 		}
 	}
 	return mounts
+}
+
+// findOnHost returns the first program of a name on this process's PATH that lies in no place that is written; "" is
+// none.
+func findOnHost(name string, written func(string) bool) string {
+	if strings.Contains(name, "/") {
+		return ""
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		at := filepath.Join(dir, name)
+		if _, err := exec.LookPath(at); err != nil || !filepath.IsAbs(at) {
+			continue
+		}
+		if real, ok := follow(filepath.Dir(at), written); ok && !written(filepath.Join(real, name)) {
+			return at
+		}
+	}
+	return ""
+}
+
+// follow returns where the links of a path lead. It fails if where it leads, or a link on the way, is written.
+func follow(at string, written func(string) bool) (real string, ok bool) {
+	const most = 255 // links
+	links, rest := 0, strings.Split(at, "/")
+	for real = "/"; len(rest) > 0; {
+		next := filepath.Join(real, rest[0])
+		rest = rest[1:]
+		if written(next) {
+			return "", false
+		}
+		to, err := os.Readlink(next)
+		if err != nil { // no link
+			real = next
+			continue
+		}
+		if links++; links > most {
+			return "", false
+		}
+		if filepath.IsAbs(to) {
+			real = "/"
+		}
+		rest = append(strings.Split(to, "/"), rest...)
+	}
+	return real, true
 }
 
 // programDir is the directory of a program: of one of a Node.js package, that of all packages beside it.

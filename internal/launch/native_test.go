@@ -1,0 +1,81 @@
+package launch
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/sandbox"
+	"github.com/ALRubinger/aileron/sandbox/engine"
+)
+
+// A native sandbox gets the directories of its command's program. What a sandbox may write to chooses none of them.
+func TestWhatASandboxWritesLeadsToNoProgramOfTheHost(t *testing.T) {
+	home := t.TempDir()
+	dir := must.Get(filepath.EvalSymlinks(must.OpenDir(t)))(t)
+	in := func(name string) string { return filepath.Join(dir, name) }
+	program := func(at, text string) {
+		t.Helper()
+		must.Do(t, os.MkdirAll(filepath.Dir(in(at)), 0o755))
+		must.Do(t, os.WriteFile(in(at), []byte(text), 0o755))
+	}
+	link := func(at, to string) {
+		t.Helper()
+		must.Do(t, os.MkdirAll(filepath.Dir(in(at)), 0o755))
+		must.Do(t, os.Symlink(to, in(at)))
+	}
+	program("private/agent", "")
+	program("own/agent", "")
+	program("script/agent", "#!/usr/bin/env interp\n")
+	program("runtime/interp", "")
+	for _, writable := range []string{"project", "data", "other"} {
+		link(writable+"/bin/agent", in("private/agent"))
+		link(writable+"/bin/interp", in("private/agent"))
+		link(writable+"/dir", in("private"))
+	}
+	program("project/script/agent", "#!/usr/bin/env interp\n")
+	link("link", in("project/bin"))
+	link("by/agent", in("project/bin/agent"))
+	link("bydir/agent", "../project/dir/agent")
+	link("mine/agent", in("private/agent"))
+	makeRecord(t, home, "A", share{Sources: []string{in("other")}, Writable: []string{in("other")}}, true)
+	for _, c := range []struct{ why, path, want string }{
+		{"a program of the host", "own", "own"},
+		{"a link of the host's", "mine", "mine private"},
+		{"a link in the project", "project/bin", ""},
+		{"a link in a mount", "data/bin", ""},
+		{"a link in the project of another session", "other/bin", ""},
+		{"a link in what the sandbox only reads", "fixed/bin", "fixed/bin private"},
+		{"a link to a link in the project", "by", "by"},
+		{"a link to a directory of the project", "bydir", "bydir"},
+		{"a directory of the PATH that is a link", "link", ""},
+		{"a directory of the PATH that is a link in the project", "project/dir", ""},
+		{"a script of the project", "project/script:runtime", ""},
+		{"an interpreter in the project", "script:project/bin", "script"},
+		{"another interpreter", "script:project/bin:runtime", "script runtime"},
+		{"another program", "project/bin:own", "own"},
+	} {
+		if c.path == "fixed/bin" {
+			link(c.path+"/agent", in("private/agent"))
+		}
+		var path []string
+		for _, d := range filepath.SplitList(c.path) {
+			path = append(path, in(d))
+		}
+		t.Setenv("PATH", strings.Join(path, ":"))
+		var want []engine.Mount
+		for _, d := range strings.Fields(c.want) {
+			want = append(want, engine.Mount{Source: in(d), Target: in(d), ReadOnly: true})
+		}
+		given := []engine.Mount{{Source: in("data"), Target: "/data"}, {Source: in("fixed"), Target: "/fixed", ReadOnly: true}}
+		b := &sandboxed{Launcher: &Launcher{Home: home, Infof: t.Logf}, dir: in("project"), mounts: slices.Clone(given),
+			Sandbox: Sandbox{Command: []string{"agent"}}}
+		b.Engine = sandbox.Native
+		if err := b.useHostPrograms(); err != nil || !slices.Equal(b.mounts[len(given):], want) {
+			t.Errorf("%s: %+v, %v; want %q", c.why, b.mounts[len(given):], err, c.want)
+		}
+	}
+}
