@@ -279,7 +279,7 @@ func TestFilesKeepToTheLimitOfBodies(t *testing.T) {
 
 // A file that waits for a person is not slow, and is sent whole when they have approved it.
 func TestAFileThatWaitsIsNotSlow(t *testing.T) {
-	const span, size = 100 * time.Millisecond, maxDigested + 4<<20
+	const span, size = 2 * time.Second, maxDigested + 4<<20
 	a := newAsks(t, time.Hour, hello, func(c *Config) { c.Limits.Wire.Progress = span })
 	asking := strings.Replace(uploadsSpec, `"body":"raw",`, `"body":"raw","approval":"required",`, 1)
 	a.index = must.Get(spec.NewIndex([]*spec.Connector{must.Get(spec.Load([]byte(callsManifest), []byte(asking)))(t)}))(t)
@@ -303,7 +303,7 @@ func TestAFileThatWaitsIsNotSlow(t *testing.T) {
 		responded <- string(text)
 	}()
 	q := a.pending(1)[0]
-	<-time.After(3 * span)
+	<-time.After(2 * span)
 	a.approve(q.ID)
 	text := <-responded
 	if !strings.Contains(text, `"upstream_status":200`) || len(a.bodies) != 1 || len(a.bodies[0]) != size {

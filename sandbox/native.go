@@ -19,6 +19,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/imagefs"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 	"github.com/ALRubinger/aileron/sandbox/internal/livetree"
+	"github.com/ALRubinger/aileron/sandbox/internal/users"
 	"github.com/ALRubinger/aileron/sandbox/native"
 )
 
@@ -94,9 +95,9 @@ func (p *Prepared) openHost() (*ImageFS, error) {
 	})}, nil
 }
 
-// nativeOwner returns the user of a native sandbox: the person, or, for root, the owner of the project. Its group is the
-// project's if the user has that on this host, or else one of the user's: nosuid is the sandbox's mount alone, and a
-// program with its set-group-ID bit stays on this host.
+// nativeOwner returns the user of a native sandbox: the person, or, for root, the owner of the project. Its group is
+// the project's if the user has that on this host, or else one of the user's: nosuid is the sandbox's mount alone, and
+// a program with its set-group-ID bit stays on this host.
 func nativeOwner(dir string) (native.Owner, error) {
 	owner := native.Owner{UID: os.Geteuid(), GID: os.Getegid()}
 	if owner.UID != 0 {
@@ -108,8 +109,8 @@ func nativeOwner(dir string) (native.Owner, error) {
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		uid, gid := int(st.Uid), int(st.Gid)
-		id := onHost(uid).confine(identity{uid: uid, gid: gid}, gid)
-		owner.UID, owner.GID = id.uid, id.gid
+		id := users.OnHost(uid).Confine(users.ID{UID: uid, GID: gid}, gid)
+		owner.UID, owner.GID = id.UID, id.GID
 	}
 	return owner, nil
 }

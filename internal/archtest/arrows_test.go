@@ -498,6 +498,8 @@ var arrows = []arrow{
 	{"sandbox", "internal/imagefs", "the files of an image"},
 	{"sandbox", "internal/procid", "containers are labelled with the process that made them"},
 	{"sandbox", "internal/terminal", "the terminal of its command"},
+	{"sandbox", "sandbox/internal/livetree", "the files that a sandbox reads and this host changes"},
+	{"sandbox", "sandbox/internal/users", "which user and groups a name stands for"},
 	{"sandbox", "sandbox/dockerfile", "which Dockerfiles may be built"},
 	{"sandbox", "sandbox/engine", "makes and watches its containers"},
 	{"sandbox", "sandbox/native", "makes sandboxes without an engine"},

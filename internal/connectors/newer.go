@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
 
+	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/spec"
@@ -168,9 +168,11 @@ func UpdatesError(updates []UpdateJSON) error {
 	return hint.New(err, "the other lines are complete; %s", HintOr(failed[0], "try again"))
 }
 
-// PrintUpdates prints a line for each version that is used, and returns what to run for what is newer.
-func PrintUpdates(out io.Writer, updates []UpdateJSON) (next []string, err error) {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+// PrintUpdates prints a line for each of the updates of the versions that are used, whose number is given, and what to
+// run for what is newer.
+func PrintUpdates(c *console.Console, used int, updates []UpdateJSON) error {
+	var next []string
+	w := tabwriter.NewWriter(c.Stdout, 0, 0, 2, ' ', 0)
 	for _, u := range updates {
 		state := "up to date"
 		switch {
@@ -193,5 +195,17 @@ func PrintUpdates(out io.Writer, updates []UpdateJSON) (next []string, err error
 			next = append(next, step)
 		}
 	}
-	return next, w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	switch {
+	case used == 0:
+		c.Infof("aileron: no connectors installed")
+	case len(updates) == 0:
+		c.Infof("aileron: %s, and no newer version of any", hint.Plural(used, "connector"))
+	}
+	for _, step := range next {
+		c.Infof("next: %s", step)
+	}
+	return nil
 }

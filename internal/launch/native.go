@@ -53,7 +53,7 @@ func (b *sandboxed) useHostPrograms() error {
 	return nil
 }
 
-// written returns whether this sandbox, or that of another session, may write to a path without links, by whatever name.
+// written returns whether this sandbox, or that of another session, may write to a path without links, by any name.
 func (b *sandboxed) written() (func(path string) bool, error) {
 	dirs := []string{b.dir}
 	for _, m := range b.mounts {

@@ -70,7 +70,8 @@ func TestWhatASandboxWritesLeadsToNoProgramOfTheHost(t *testing.T) {
 		for _, d := range strings.Fields(c.want) {
 			want = append(want, engine.Mount{Source: in(d), Target: in(d), ReadOnly: true})
 		}
-		given := []engine.Mount{{Source: in("data"), Target: "/data"}, {Source: in("fixed"), Target: "/fixed", ReadOnly: true}}
+		given := []engine.Mount{{Source: in("data"), Target: "/data"},
+			{Source: in("fixed"), Target: "/fixed", ReadOnly: true}}
 		b := &sandboxed{Launcher: &Launcher{Home: home, Infof: t.Logf}, dir: in("project"), mounts: slices.Clone(given),
 			Sandbox: Sandbox{Command: []string{"agent"}}}
 		b.Engine = sandbox.Native

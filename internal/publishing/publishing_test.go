@@ -419,7 +419,7 @@ func TestTheLastReleaseIsAnArchive(t *testing.T) {
 		return f.Name()
 	}
 	if b := must.Get(Bump(t.Context(), BumpOptions{Dir: dir, Since: pack(dir, "a.tar.gz")}))(t); b.Due != None ||
-		b.Last.Connector == nil || !strings.Contains(b.Found(), "nothing has changed since") {
+		b.Last.Connector == nil || !strings.Contains(b.found(), "nothing has changed since") {
 		t.Errorf("Bump = %+v", b)
 	}
 	for since, want := range map[string]string{pack(other, "b.tar.gz"): "it is github://acme/wiki",

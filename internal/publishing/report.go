@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
@@ -38,8 +39,8 @@ func changesJSON(changes []Change) []ChangeJSON {
 	return all
 }
 
-// Found returns what the files are compared with, and what is due.
-func (b Bumped) Found() string {
+// found returns what the files are compared with, and what is due.
+func (b Bumped) found() string {
 	switch {
 	case b.Last.Connector == nil:
 		return fmt.Sprintf("%s %s: there is no release to compare with", b.FQN, b.From)
@@ -50,8 +51,18 @@ func (b Bumped) Found() string {
 		b.Last.From, b.Due)
 }
 
-// Result returns what was done.
-func (b Bumped) Result() string {
+// Print prints the changes, what is due, and what was done if a level was asked for.
+func (b Bumped) Print(c *console.Console, asked Level) {
+	c.Infof("%s", b.found())
+	for _, change := range b.Changes {
+		fmt.Fprintf(c.Stdout, "%s  %s\n", change.Level, change.Text)
+	}
+	if asked != None {
+		fmt.Fprintf(c.Stdout, "%s\n", b.result())
+	}
+}
+
+func (b Bumped) result() string {
 	if b.From == b.To {
 		return b.To + " already"
 	}
@@ -85,8 +96,17 @@ func (rel Released) JSON() ReleasedJSON {
 	return j
 }
 
-// Lines returns what was done, for people; the commands that are left follow them.
-func (rel Released) Lines(dry bool) (all []string) {
+// Print prints what was done, and the commands that are left to stdout.
+func (rel Released) Print(c *console.Console, dry bool) {
+	for _, line := range rel.lines(dry) {
+		c.Infof("%s", line)
+	}
+	for _, command := range rel.Commands {
+		fmt.Fprintln(c.Stdout, command)
+	}
+}
+
+func (rel Released) lines(dry bool) (all []string) {
 	packed, tagged := "packed", "tagged the commit as "+rel.Tag
 	if dry {
 		packed, tagged = "would pack", "would tag the commit as "+rel.Tag

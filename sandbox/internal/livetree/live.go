@@ -1,4 +1,5 @@
-// Package livetree writes trees of files that a sandbox reads and only this host changes, before it starts and while it runs.
+// Package livetree writes trees of files that a sandbox reads and only this host changes, before it starts and while it
+// runs.
 package livetree
 
 import (

@@ -2,7 +2,6 @@ package connector
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -50,12 +49,6 @@ func runBump(ctx context.Context, a *cli.App, opts publishing.BumpOptions) error
 	if a.JSON {
 		return a.PrintJSON(b.JSON())
 	}
-	a.Infof("%s", b.Found())
-	for _, c := range b.Changes {
-		fmt.Fprintf(a.Stdout, "%s  %s\n", c.Level, c.Text)
-	}
-	if opts.Level != publishing.None {
-		fmt.Fprintf(a.Stdout, "%s\n", b.Result())
-	}
+	b.Print(a.Console, opts.Level)
 	return nil
 }

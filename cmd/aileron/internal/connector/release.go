@@ -2,7 +2,6 @@ package connector
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -44,12 +43,7 @@ func newConnectorReleaseCommand(a *cli.App) *cobra.Command {
 			if a.JSON {
 				return a.PrintJSON(rel.JSON())
 			}
-			for _, line := range rel.Lines(opts.DryRun) {
-				a.Infof("%s", line)
-			}
-			for _, command := range rel.Commands {
-				fmt.Fprintln(a.Stdout, command)
-			}
+			rel.Print(a.Console, opts.DryRun)
 			return nil
 		},
 	}

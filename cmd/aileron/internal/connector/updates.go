@@ -64,18 +64,8 @@ func (o *FetchOptions) checkUpdates(ctx context.Context, a *cli.App, outdated bo
 		}
 		return failed
 	}
-	next, err := connectors.PrintUpdates(a.Stdout, updates)
-	if err != nil {
+	if err := connectors.PrintUpdates(a.Console, len(used), updates); err != nil {
 		return err
-	}
-	switch {
-	case len(used) == 0:
-		a.Infof("aileron: no connectors installed")
-	case len(updates) == 0:
-		a.Infof("aileron: %s, and no newer version of any", hint.Plural(len(used), "connector"))
-	}
-	for _, step := range next {
-		a.Infof("next: %s", step)
 	}
 	return failed
 }
