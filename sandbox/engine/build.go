@@ -238,8 +238,9 @@ func (e *Engine) removeSteps(ctx context.Context, output *buildOutput, ref strin
 // which it was pulled.
 func named(about image.InspectResponse, ref string) bool {
 	return slices.ContainsFunc(slices.Concat(about.RepoTags, about.RepoDigests), func(name string) bool {
-		name, _, _ = strings.Cut(name, "@")
-		return name != "" && name != ref && !strings.Contains(name, "<none>")
+		repository, _, byDigest := strings.Cut(name, "@")
+		own := name == ref || byDigest && strings.HasPrefix(ref, repository+":") // Podman gives a tagged one both
+		return !own && !strings.Contains(name, "<none>")
 	})
 }
 

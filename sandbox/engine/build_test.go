@@ -164,7 +164,7 @@ func TestAFailedBuildRemovesNoImageThatHasAName(t *testing.T) {
 		`{"Id": "a", "RepoTags": ["docker.io/library/debian:bookworm-slim"]}`,
 		`{"Id": "b", "RepoTags": [], "RepoDigests": ["docker.io/library/debian@sha256:0123"]}`,
 		`{"Id": "c", "RepoTags": ["x:1", "y:2"]}`,
-		`{"Id": "d", "RepoTags": ["x:1"], "RepoDigests": ["<none>@sha256:0123"]}`,
+		`{"Id": "d", "RepoTags": ["x:1"], "RepoDigests": ["<none>@sha256:0123", "x@sha256:0123"]}`,
 	}}
 	err := b.engine().Build(t.Context(), "x:1", Recipe{Dockerfile: []byte("FROM x\n")}, nil, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "exit status 7") {
