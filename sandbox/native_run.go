@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -63,33 +62,37 @@ type nativeRunning struct {
 	made      *native.Sandbox
 	term      *terminal.Terminal
 	window    terminal.Size
-	refused   atomic.Bool // the caller's stream takes no more
+	output    *output
 	signalled int
 	killed    bool // by this process
 }
 
-// follow begins to copy the command's streams. What is returned is closed when all output was passed on.
-func (r *nativeRunning) follow() (copied, closed chan struct{}) {
-	copied, closed = make(chan struct{}), make(chan struct{}, 2)
+// follow begins to copy the command's streams.
+func (r *nativeRunning) follow() (closed <-chan struct{}) {
+	refused := make(chan struct{}, 2)
+	r.output = &output{ended: make(chan error, 1)}
 	pass := func(to io.Writer, from io.Reader) {
-		if _, err := io.Copy(failingWriter{to, &r.refused}, from); err != nil && r.refused.Load() {
-			closed <- struct{}{}
+		if _, err := io.Copy(watchedWriter{r.output, to}, from); err != nil && r.output.refused.Load() {
+			refused <- struct{}{}
 			_, _ = io.Copy(io.Discard, from)
 		}
 	}
 	if r.made.Terminal != nil {
-		go func() { defer close(copied); pass(r.b.Stdout, r.made.Terminal) }()
+		go func() {
+			pass(r.b.Stdout, r.made.Terminal)
+			r.output.ended <- nil
+		}()
 		if r.b.Stdin != nil {
 			go func() { _, _ = io.Copy(r.made.Terminal, r.b.Stdin) }()
 		}
-		return copied, closed
+		return refused
 	}
 	go func() {
 		done := make(chan struct{})
 		go func() { defer close(done); pass(r.b.Stderr, r.made.Stderr) }()
 		pass(r.b.Stdout, r.made.Stdout)
 		<-done
-		close(copied)
+		r.output.ended <- nil
 	}()
 	go func() {
 		if r.b.Stdin != nil {
@@ -97,21 +100,40 @@ func (r *nativeRunning) follow() (copied, closed chan struct{}) {
 		}
 		_ = r.made.Stdin.Close()
 	}()
-	return copied, closed
+	return refused
 }
 
-// failingWriter is a stream of the caller's that notes whether it has failed.
-type failingWriter struct {
-	w      io.Writer
-	failed *atomic.Bool
-}
+// maxLast is more than the kernel keeps of what a command has written to two pipes.
+const maxLast = 4 << 20
 
-func (w failingWriter) Write(p []byte) (int, error) {
-	n, err := w.w.Write(p)
-	if err != nil {
-		w.failed.Store(true)
+// last passes on what a sandbox without processes has written, however slowly the caller takes it. The command may have
+// given an end of its streams to a process that still runs, of another sandbox or of this host: that is not waited for,
+// whatever it writes.
+func (r *nativeRunning) last(giveUp <-chan struct{}) {
+	const most = 3
+	tick := time.NewTicker(quietTime / most)
+	defer tick.Stop()
+	before := r.output.moved.Load()
+	for quiet := 0; quiet < most && r.output.moved.Load()-before <= maxLast; {
+		select {
+		case <-r.output.ended:
+			return
+		case <-giveUp: // a caller that takes no output is not waited for when it wants the end
+			return
+		case <-tick.C:
+			if r.output.writing.Load() == 0 { // the kernel has nothing that was written before
+				quiet++
+			}
+		}
 	}
-	return n, err
+	for _, f := range []io.Closer{r.made.Stdout, r.made.Stderr} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+	if r.made.Terminal != nil {
+		_ = r.made.Terminal.Close()
+	}
 }
 
 // watch waits for the end of the sandbox, and ends it when its uplink or the reader of its output is gone.
@@ -119,7 +141,7 @@ func (r *nativeRunning) watch(ctx context.Context) (int, error) {
 	sigpipe := make(chan os.Signal, 1) // a reader that went away ends the sandbox, not this process
 	signal.Notify(sigpipe, syscall.SIGPIPE)
 	defer signal.Stop(sigpipe)
-	copied, closed := r.follow()
+	closed := r.follow()
 	uplink, err := watchUplink(r.b.Sockets)
 	if err != nil {
 		return 1, err
@@ -130,7 +152,7 @@ func (r *nativeRunning) watch(ctx context.Context) (int, error) {
 	for {
 		select {
 		case exit := <-r.made.Ended():
-			return r.exit(ctx, exit, copied)
+			return r.exit(ctx, exit)
 		case <-closed:
 			r.made.Signal(syscall.SIGPIPE)
 			kill = grace()
@@ -159,18 +181,15 @@ func (r *nativeRunning) watch(ctx context.Context) (int, error) {
 }
 
 // exit returns what the command's exit code means, once all output has arrived.
-func (r *nativeRunning) exit(ctx context.Context, exit native.Exit, copied <-chan struct{}) (int, error) {
-	select { // a caller that takes no output is not waited for when it wants the end
-	case <-copied:
-	case <-ctx.Done():
-	}
+func (r *nativeRunning) exit(ctx context.Context, exit native.Exit) (int, error) {
 	if r.b.Ended != nil {
 		r.b.Ended()
 	}
+	r.last(ctx.Done())
 	if r.made.OutOfMemory() && r.b.Exhausted != nil {
 		r.b.Exhausted(engine.Exhaustion{Memory: true})
 	}
-	if r.refused.Load() {
+	if r.output.refused.Load() {
 		return 128 + int(syscall.SIGPIPE), nil
 	}
 	if exit.Killed && !r.killed {

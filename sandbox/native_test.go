@@ -1,11 +1,18 @@
 package sandbox
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/sandbox/engine"
@@ -71,5 +78,73 @@ func TestANativeSandboxHasNoSocketOfAnEngine(t *testing.T) {
 				t.Errorf("%s, in a mount: %v: %v; want it refused", name, asMount, err)
 			}
 		}
+	}
+}
+
+// slowly is a caller's stream that takes each write after a time.
+type slowly struct {
+	bytes.Buffer
+	after time.Duration
+}
+
+func (w *slowly) Write(p []byte) (int, error) {
+	time.Sleep(w.after)
+	return w.Buffer.Write(p)
+}
+
+// A command may leave an end of its streams to a process that outlives it, of another sandbox or of this host. That
+// does not hold up the end, whether it writes or not; what the command wrote arrives.
+func TestTheEndOfANativeSandboxWaitsForNoOtherProcess(t *testing.T) {
+	for name, other := range map[string]func(w io.Writer){
+		"silent": func(io.Writer) {},
+		"now and then": func(w io.Writer) {
+			for range 1000 {
+				time.Sleep(time.Second)
+				if _, err := io.WriteString(w, "."); err != nil {
+					return
+				}
+			}
+		},
+		"without end": func(w io.Writer) {
+			for range 1000 {
+				if _, err := w.Write(make([]byte, 32<<10)); err != nil {
+					return
+				}
+			}
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			in, stdin := io.Pipe()
+			stdout, out := io.Pipe()
+			stderr, errs := io.Pipe()
+			taken := slowly{after: time.Minute}
+			if name == "now and then" {
+				taken.after = 0
+			}
+			var ended time.Time
+			r := &nativeRunning{made: &native.Sandbox{Stdin: stdin, Stdout: stdout, Stderr: stderr}}
+			r.b.Stdout, r.b.Stderr = &taken, io.Discard
+			r.b.Ended = func() { ended = time.Now() }
+			r.follow()
+			_, _ = fmt.Fprint(out, "last words")
+			over := time.Now()
+			gone := make(chan struct{})
+			go func() { defer close(gone); other(out) }()
+			ctx, cancel := context.WithTimeout(t.Context(), 6*time.Hour)
+			defer cancel()
+			code, err := r.exit(ctx, native.Exit{Code: 7})
+			if code != 7 || err != nil || !strings.HasPrefix(taken.String(), "last words") {
+				t.Errorf("%s: exit %d, %v with %q", name, code, err, taken.String()[:min(20, taken.Len())])
+			}
+			if !ended.Equal(over) {
+				t.Errorf("%s: it was told that the command has ended %v later", name, ended.Sub(over))
+			}
+			if took := time.Since(over); took > 3*time.Hour {
+				t.Errorf("%s: the end took %v", name, took)
+			}
+			_ = errors.Join(in.Close(), errs.Close())
+			<-gone
+			time.Sleep(2 * time.Minute) // the last write ends
+		})
 	}
 }
