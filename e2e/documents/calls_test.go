@@ -1,6 +1,10 @@
 package documents
 
-const repository = `"owner":"acme","repo":"web"`
+const (
+	repository = `"owner":"acme","repo":"web"`
+	account    = `"AccountSid":"AC00000000000000000000000000000000"`
+	accounts   = "/2010-04-01/Accounts/{AccountSid}"
+)
 
 // documents are those of the APIs, with ten calls of each. Not among Stripe's are those where Prism takes an optional
 // object in a form that is not there for an empty one, and misses what is required in it; what Stripe's library sends
@@ -10,9 +14,7 @@ var documents = map[string]document{
 		source: source{module: "@octokit/openapi", file: "generated/api.github.com.json"},
 		kind:   "bearer",
 		client: "github.mjs",
-		needs: []string{"@octokit/core", "@octokit/auth-token", "@octokit/endpoint", "@octokit/graphql", "@octokit/request",
-			"@octokit/request-error", "@octokit/types", "@octokit/openapi-types", "before-after-hook", "universal-user-agent",
-			"json-with-bigint", "content-type"},
+		needs:  "@octokit/core",
 		calls: []call{
 			{"GET /user", `{}`},
 			{"GET /repos/{owner}/{repo}", `{` + repository + `}`},
@@ -32,7 +34,7 @@ var documents = map[string]document{
 	"stripe": {
 		source: source{"github.com/stripe/stripe-mock@v0.197.0", "h1:qoUXY3V7XzNCHuvgqI6ZjSZAz9Zu/42JBRNT+LR6wsM=",
 			"embedded/openapi/spec3.json"},
-		client: "stripe.mjs", needs: []string{"stripe"},
+		client: "stripe.mjs", needs: "stripe",
 		calls: []call{
 			{"POST /v1/customers", `{"email":"a@b.example","metadata":{"plan":"x y"},"address":{"city":"Bern","line1":"Gasse 1"},
 				"preferred_locales":["de","fr"],"expand":["default_source"]}`},
@@ -47,6 +49,28 @@ var documents = map[string]document{
 			{"POST /v1/coupons", `{"duration":"repeating","duration_in_months":3,"percent_off":12.5,
 				"applies_to":{"products":["prod_1","prod_2"]}}`},
 			{"GET /v1/events", `{"types":["charge.failed","charge.succeeded"]}`},
+		},
+	},
+	"twilio": {
+		source: source{module: "@twilio-alpha/mcp", file: "twilio-oai/spec/json/twilio_api_v2010.json"},
+		user:   "AC00000000000000000000000000000000",
+		client: "twilio.mjs", needs: "twilio",
+		calls: []call{
+			{"POST " + accounts + "/Messages.json", `{` + account + `,"To":"+15550001111","From":"+15550002222",
+				"Body":"a & b=c +ü","MediaUrl":["https://a.example/1.png?x=1","https://a.example/2.png"]}`},
+			{"GET " + accounts + "/Messages.json", `{` + account + `,"To":"+15550001111","PageSize":5}`},
+			{"POST " + accounts + "/Calls.json", `{` + account + `,"To":"+15550001111","From":"+15550002222",
+				"Url":"https://a.example/x?y=1&z=2","StatusCallbackEvent":["initiated","answered"],"Timeout":20,"Record":true}`},
+			{"GET " + accounts + "/Calls.json", `{` + account + `,"Status":"in-progress","PageSize":5}`},
+			{"GET " + accounts + "/Balance.json", `{` + account + `}`},
+			{"GET " + accounts + "/Usage/Records/Daily.json", `{` + account + `,"Category":"calls","IncludeSubaccounts":false}`},
+			{"POST " + accounts + "/Queues.json", `{` + account + `,"FriendlyName":"desk","MaxSize":9}`},
+			{"POST " + accounts + "/Conferences/{ConferenceSid}/Participants.json", `{` + account + `,"ConferenceSid":"CF1",
+				"From":"+15550001111","To":"client:a","Muted":true,"Label":"one two","StatusCallbackEvent":["ringing"]}`},
+			{"GET " + accounts + "/AvailablePhoneNumbers/{CountryCode}/Local.json", `{` + account + `,"CountryCode":"US",
+				"AreaCode":510,"SmsEnabled":true}`},
+			{"POST " + accounts + "/Calls/{CallSid}/Recordings.json", `{` + account + `,
+				"CallSid":"CA00000000000000000000000000000000","RecordingChannels":"dual","Trim":"do-not-trim"}`},
 		},
 	},
 	"figma": {

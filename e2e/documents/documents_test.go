@@ -5,6 +5,7 @@ package documents
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -52,8 +53,11 @@ type document struct {
 	source
 	host   string // "": the document's
 	kind   string // of the credential; "": the document's
+	user   string // of a credential that has one
 	client string // a program that makes the same calls with the API's own library; "": there is none
-	needs  []string
+	needs  string // the package of the library
+	makes  int    // calls of the client; 0: as many as there are
+	image  func() recipes.Image
 	calls  []call
 }
 
@@ -70,7 +74,10 @@ func TestRequestsAreValidByTheirDocument(t *testing.T) {
 					harness.Need(t, tool+": docs/testing.md names what to install")
 				}
 			}
-			recipes.Need(t, "podman", recipes.Toolbox())
+			if d.image == nil {
+				d.image = recipes.Toolbox
+			}
+			recipes.Need(t, "podman", d.image())
 			tools := must.Get(harness.NodeModules("documents", "testdata/tools"))(t)
 			file := d.fetch(t, tools)
 			home, project := must.ShortDir(t), must.ShortDir(t)
@@ -133,7 +140,7 @@ func (d *document) install(t *testing.T, home, project, name, file string) (host
 	}
 	aileron(t, home, args...)
 	aileron(t, home, "connector", "check", dir)
-	must.Do(t, harness.Bind(program, home, passphrase, harness.Connector{Dir: dir, FQN: fqn, Secret: secret}))
+	must.Do(t, harness.Bind(program, home, passphrase, harness.Connector{Dir: dir, FQN: fqn, Secret: secret, User: d.user}))
 	var spec struct {
 		Tools []struct {
 			Name       string
@@ -159,6 +166,37 @@ func (d *document) install(t *testing.T, home, project, name, file string) (host
 		}
 	}
 	return host
+}
+
+// copyPackage copies a package of Node that is in from, and all that it needs, to the same places in to.
+func copyPackage(t *testing.T, from, to, name string, copied map[string]bool) {
+	t.Helper()
+	if copied[name] {
+		return
+	}
+	copied[name] = true
+	dir := filepath.Join(from, filepath.FromSlash(name))
+	target := filepath.Join(to, filepath.FromSlash(name))
+	must.Do(t, os.MkdirAll(filepath.Dir(target), 0o755))
+	harness.Copy(t, dir, target)
+	var dirs []string
+	must.Do(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err == nil && e.Name() == "package.json" {
+			dirs = append(dirs, path) // those of packages within it, too
+		}
+		return err
+	}))
+	for _, path := range dirs {
+		var has struct{ Dependencies map[string]string }
+		if json.Unmarshal(must.Get(os.ReadFile(path))(t), &has) != nil {
+			continue
+		}
+		for needed := range has.Dependencies {
+			if _, err := os.Stat(filepath.Join(from, filepath.FromSlash(needed))); err == nil {
+				copyPackage(t, from, to, needed, copied)
+			}
+		}
+	}
 }
 
 // stub starts Prism with the operations of the calls, and returns what passes requests on to it.
@@ -223,17 +261,16 @@ func (d *document) stub(t *testing.T, tools, file string) http.Handler {
 func (d *document) run(t *testing.T, server *stub.Server, home, project, name, host, tools string) {
 	t.Helper()
 	want := 2 * len(d.calls)
-	args := []string{"sandbox", "run", "--sandbox=podman", "--image", recipes.Toolbox().Ref, "--dir", project,
+	args := []string{"sandbox", "run", "--sandbox=podman", "--image", d.image().Ref, "--dir", project,
 		"--upstream-ca", server.Roots, "--resolve", host + ":443:" + server.Addr, "--", "sh", "calls.sh", name}
 	harness.Copy(t, "testdata/calls.sh", filepath.Join(project, "calls.sh"))
 	if d.client != "" {
 		harness.Copy(t, filepath.Join("testdata", d.client), filepath.Join(project, d.client))
-		for _, module := range d.needs {
-			to := filepath.Join(project, "node_modules", filepath.FromSlash(module))
-			must.Do(t, os.MkdirAll(filepath.Dir(to), 0o755))
-			harness.Copy(t, filepath.Join(tools, "node_modules", filepath.FromSlash(module)), to)
+		if d.needs != "" {
+			copyPackage(t, filepath.Join(tools, "node_modules"), filepath.Join(project, "node_modules"), d.needs,
+				map[string]bool{})
 		}
-		args, want = append(args, d.client), want+10
+		args, want = append(args, d.client), want+cmp.Or(d.makes, len(d.calls))
 	}
 	harness.ShareImages(t, home)
 	out := aileron(t, home, args...)

@@ -119,16 +119,20 @@ func Widen(n int) {
 
 // Connector is one that a person installs, with the secret that is bound to
 // it.
-type Connector struct{ Dir, FQN, Secret string }
+type Connector struct {
+	Dir, FQN, Secret string
+	User             string // of basic credentials
+}
 
 // Bind installs connectors into a home and binds their secrets, with the built
 // program. Opening a vault is slow on purpose: make one home and copy it.
 func Bind(program, home, passphrase string, connectors ...Connector) error {
 	for _, c := range connectors {
-		for _, args := range [][]string{
-			{"connector", "install", c.Dir, "--yes"},
-			{"binding", "setup", c.FQN, "--identity", "work", "--secret-stdin"},
-		} {
+		setup := []string{"binding", "setup", c.FQN, "--identity", "work", "--secret-stdin"}
+		if c.User != "" {
+			setup = append(setup, "--username", c.User)
+		}
+		for _, args := range [][]string{{"connector", "install", c.Dir, "--yes"}, setup} {
 			cmd := exec.Command(program, args...)
 			cmd.Env = Env(home, passphrase)
 			cmd.Stdin = strings.NewReader(c.Secret + "\n")

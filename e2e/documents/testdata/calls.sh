@@ -17,4 +17,8 @@ for file in calls/*.args; do
 		"$AILERON_API_URL/connector-operations/run" >out 2>err && grep -q '"upstream_status":200' out; then how=ok; fi
 	result api "$name" $how
 done
-[ -z "$client" ] || node "$client"
+case $client in
+'') ;;
+*.sh) sh "$client" ;;
+*) node "$client" ;;
+esac

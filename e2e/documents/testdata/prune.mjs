@@ -22,6 +22,11 @@ for (const name of operations) {
   const [method, path] = name.split(' ');
   const { callbacks, ...operation } = paths[path][method.toLowerCase()];
   delete operation.servers;
+  const form = operation.requestBody?.content?.['application/x-www-form-urlencoded'];
+  for (const [input, { type }] of Object.entries(form?.schema?.properties ?? {})) {
+    // OpenAPI's default, without which Prism takes a list for a string.
+    if (type === 'array') (form.encoding ??= {})[input] ??= { style: 'form', explode: true };
+  }
   part.paths[path] ??= paths[path].parameters ? { parameters: paths[path].parameters } : {};
   part.paths[path][method.toLowerCase()] = { ...operation, responses };
   if (doc.swagger) part.paths[path][method.toLowerCase()].produces = ['application/json'];
