@@ -94,7 +94,8 @@ func TestAnAgentOnTheHostCallsAnOperationAsATool(t *testing.T) {
 			cmd := u.command(append(append([]string{"launch", "--sandbox=off", c.agent}, u.reach()...),
 				append([]string{"--"}, c.args...)...)...)
 			cmd.Dir = u.project
-			cmd.Env = append(append(cmd.Env, "HOME="+filepath.Dir(u.home), "PATH="+dir+":"+os.Getenv("PATH")), c.env...)
+			cmd.Env = append(append(cmd.Env, "HOME="+filepath.Dir(u.home), "PATH="+dir+":"+os.Getenv("PATH"),
+				"TMPDIR="+must.ShortDir(t)), c.env...)
 			r := finish(t, cmd)
 			called := 0
 			for _, seen := range u.origin.Seen() {

@@ -94,7 +94,8 @@ func TestAgentsOnTheHostTakeTheModelEndpoint(t *testing.T) {
 			cmd := u.command(append(append([]string{"launch", "--sandbox=off", c.agent}, u.reach()...),
 				append([]string{"--"}, c.args...)...)...)
 			cmd.Dir = u.project
-			cmd.Env = append(cmd.Env, "HOME="+filepath.Dir(u.home), "PATH="+bin+":"+os.Getenv("PATH"))
+			cmd.Env = append(cmd.Env, "HOME="+filepath.Dir(u.home), "PATH="+bin+":"+os.Getenv("PATH"),
+				"TMPDIR="+must.ShortDir(t))
 			r := finish(t, cmd)
 			answered := 0
 			for _, row := range u.rows("--connector", connectors[c.model].FQN) {

@@ -88,7 +88,7 @@ type slowly struct {
 }
 
 func (w *slowly) Write(p []byte) (int, error) {
-	time.Sleep(w.after)
+	<-time.After(w.after)
 	return w.Buffer.Write(p)
 }
 
@@ -99,7 +99,7 @@ func TestTheEndOfANativeSandboxWaitsForNoOtherProcess(t *testing.T) {
 		"silent": func(io.Writer) {},
 		"now and then": func(w io.Writer) {
 			for range 1000 {
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 				if _, err := io.WriteString(w, "."); err != nil {
 					return
 				}
@@ -144,7 +144,7 @@ func TestTheEndOfANativeSandboxWaitsForNoOtherProcess(t *testing.T) {
 			}
 			_ = errors.Join(in.Close(), errs.Close())
 			<-gone
-			time.Sleep(2 * time.Minute) // the last write ends
+			<-time.After(2 * time.Minute) // the last write ends
 		})
 	}
 }

@@ -140,7 +140,8 @@ func (d *document) install(t *testing.T, home, project, name, file string) (host
 	}
 	aileron(t, home, args...)
 	aileron(t, home, "connector", "check", dir)
-	must.Do(t, harness.Bind(program, home, passphrase, harness.Connector{Dir: dir, FQN: fqn, Secret: secret, User: d.user}))
+	of := harness.Connector{Dir: dir, FQN: fqn, Secret: secret, User: d.user}
+	must.Do(t, harness.Bind(program, home, passphrase, of))
 	var spec struct {
 		Tools []struct {
 			Name       string

@@ -66,11 +66,11 @@ func TestWhatWasUsedIsSummed(t *testing.T) {
 		query, by string
 		want      []string
 	}{
-		{"", "model", []string{"large  5 5000 2.50", "small  3 3000 "}},
-		{"", "agent", []string{"claude  4 4000 1.50+", "codex  4 4000 1.00+"}},
-		{"", "session", []string{sessions[0] + " claude 4 4000 1.50+", sessions[1] + " codex 4 4000 1.00+"}},
+		{"", "model", []string{"large  6 6000 3.00", "small  3 3000 "}},
+		{"", "agent", []string{"claude  5 5000 2.00+", "codex  4 4000 1.00+"}},
+		{"", "session", []string{sessions[0] + " claude 5 5000 2.00+", sessions[1] + " codex 4 4000 1.00+"}},
 		{"?agent=codex", "model", []string{"large  2 2000 1.00", "small  2 2000 "}},
-		{"?decision=rejected", "model", nil},
+		{"?decision=rejected", "model", []string{"large  1 1000 0.50"}},
 	} {
 		u := usedOf(v, c.query)
 		if got := u.text(c.by); fmt.Sprint(got) != fmt.Sprint(c.want) {
@@ -81,7 +81,7 @@ func TestWhatWasUsedIsSummed(t *testing.T) {
 		}
 	}
 	prices = config.Prices{}
-	if got := usedOf(v, "").text("model"); fmt.Sprint(got) != "[large  5 5000  small  3 3000 ]" {
+	if got := usedOf(v, "").text("model"); fmt.Sprint(got) != "[large  6 6000  small  3 3000 ]" {
 		t.Errorf("without prices: %q", got)
 	}
 }
