@@ -264,15 +264,36 @@ func (b box) nativeMounts(c *native.Config, owner native.Owner) error {
 	for _, m := range b.mounted {
 		add(m)
 	}
-	if b.State.Program == "" {
-		return nil
+	dir, err := b.State.nativeDir(owner)
+	if err == nil && dir != "" {
+		add(engine.Mount{Source: dir, Target: StateDir})
 	}
-	dir, err := native.StateDir(b.State.volume(strconv.Itoa(owner.UID)), owner)
+	return err
+}
+
+// nativeDir returns the directory of a state, which it makes; "" is that of none.
+func (s State) nativeDir(owner native.Owner) (string, error) {
+	if s.Program == "" {
+		return "", nil
+	}
+	dir, err := native.StateDir(s.volume(strconv.Itoa(owner.UID)), owner)
 	if err != nil {
-		return fmt.Errorf("keep the state of %s: %w", b.State.Program, err)
+		return "", fmt.Errorf("keep the state of %s: %w", s.Program, err)
 	}
-	add(engine.Mount{Source: dir, Target: StateDir})
-	return nil
+	return dir, nil
+}
+
+// NativeState returns the directory of this host to which a native sandbox with a [State] may write, by its path without
+// links. It is "" for any other sandbox.
+func (p *Prepared) NativeState() (string, error) {
+	if !p.IsNative() || p.spec.State.Program == "" {
+		return "", nil
+	}
+	owner, err := nativeOwner(p.spec.Dir)
+	if err != nil {
+		return "", err
+	}
+	return p.spec.State.nativeDir(owner)
 }
 
 // nativeNames are the files by which the programs of a native sandbox resolve names, of hosts and of users.

@@ -80,3 +80,29 @@ func TestWhatASandboxWritesLeadsToNoProgramOfTheHost(t *testing.T) {
 		}
 	}
 }
+
+// What a native sandbox keeps is a directory of this host, whose path may have links, and to which it may write.
+func TestTheStateOfANativeSandboxIsShared(t *testing.T) {
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
+	must.Do(t, os.Mkdir(filepath.Join(dir, "real"), 0o700))
+	must.Do(t, os.Mkdir(filepath.Join(dir, "project"), 0o700))
+	must.Do(t, os.Symlink("real", filepath.Join(dir, "link")))
+	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "link"))
+	spec := sandbox.Spec{Engine: sandbox.Native, Dir: filepath.Join(dir, "project")}
+	for _, program := range []string{"", "agent"} {
+		spec.State.Program = program
+		b := &sandboxed{dir: spec.Dir, prepared: must.Get(sandbox.Prepare(t.Context(), spec))(t)}
+		got := must.Get(b.shares())(t)
+		b.prepared.Close()
+		want := []string{spec.Dir}
+		if program != "" {
+			kept := must.Get(filepath.Glob(filepath.Join(dir, "real", "aileron-native", "*")))(t)
+			if want = append(want, kept...); len(kept) != 1 {
+				t.Fatalf("%q is kept", kept)
+			}
+		}
+		if !slices.Equal(got.Sources, want) || !slices.Equal(got.Writable, want) {
+			t.Errorf("%q: it is shared %+v, want %q", program, got, want)
+		}
+	}
+}

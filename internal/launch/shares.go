@@ -53,12 +53,9 @@ func (s share) overlaps(dir string) bool {
 
 // share records what the sandbox has of this host, and returns an error if another session's could replace it.
 func (b *sandboxed) share() error {
-	b.shared = share{Sources: []string{b.dir}, Writable: []string{b.dir}}
-	for _, m := range b.mounts {
-		b.shared.Sources = append(b.shared.Sources, m.Source)
-		if !m.ReadOnly {
-			b.shared.Writable = append(b.shared.Writable, m.Source)
-		}
+	var err error
+	if b.shared, err = b.shares(); err != nil {
+		return err
 	}
 	if b.prepared.Sealed { // as the read-only copies: another engine may not see them
 		asked := func(c sandbox.Cover) bool {
@@ -101,6 +98,22 @@ func (b *sandboxed) share() error {
 		}
 	}
 	return b.shared.conflict(others)
+}
+
+// shares returns what the sandbox has of this host, but for what it holds.
+func (b *sandboxed) shares() (share, error) {
+	s := share{Sources: []string{b.dir}, Writable: []string{b.dir}}
+	for _, m := range b.mounts {
+		s.Sources = append(s.Sources, m.Source)
+		if !m.ReadOnly {
+			s.Writable = append(s.Writable, m.Source)
+		}
+	}
+	state, err := b.prepared.NativeState()
+	if err == nil && state != "" {
+		s.Sources, s.Writable = append(s.Sources, state), append(s.Writable, state)
+	}
+	return s, err
 }
 
 // checkPrograms returns an error if this sandbox, or that of another session, could replace a program that the host

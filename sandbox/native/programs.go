@@ -185,8 +185,8 @@ func interpreter(at string) string {
 	return ""
 }
 
-// StateDir returns the directory of this host for what a program keeps from one sandbox to the next, which it makes. It
-// is not below the home of aileron: a sandbox can read where its mounts come from.
+// StateDir returns the directory of this host for what a program keeps from one sandbox to the next, which it makes, by
+// its path without links. It is not below the home of aileron: a sandbox can read where its mounts come from.
 func StateDir(name string, owner Owner) (string, error) {
 	root := filepath.Join(os.Getenv("XDG_STATE_HOME"), "aileron-native")
 	if !filepath.IsAbs(root) {
@@ -196,10 +196,14 @@ func StateDir(name string, owner Owner) (string, error) {
 		}
 		root = filepath.Join(home, ".local", "state", "aileron-native")
 	}
-	dir := filepath.Join(root, name)
 	if err := os.MkdirAll(root, 0o711); err != nil { //nolint:gosec // root's sandbox is another user's
 		return "", err
 	}
+	root, err := filepath.EvalSymlinks(root) // of a mount's source no link is followed
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(root, name)
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
