@@ -1,5 +1,7 @@
 package documents
 
+import "github.com/ALRubinger/aileron/e2e/recipes"
+
 const (
 	repository = `"owner":"acme","repo":"web"`
 	account    = `"AccountSid":"AC00000000000000000000000000000000"`
@@ -92,7 +94,8 @@ var documents = map[string]document{
 	"kubernetes": {
 		source: source{"k8s.io/kubernetes@v1.31.0", "h1:sYAB12TTWexXKp4RxqJMm/7EC+P0mNOgn4Xdj5eu7HM=",
 			"api/openapi-spec/swagger.json"},
-		host: "kube.example",
+		host:   "kube.example",
+		client: "kubernetes.sh", makes: 8, image: recipes.Kubectl,
 		calls: []call{
 			{"GET /version/", `{}`},
 			{"GET /api/v1/namespaces", `{"limit":5,"labelSelector":"a in (b, c)"}`},

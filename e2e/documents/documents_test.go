@@ -248,6 +248,9 @@ func (d *document) stub(t *testing.T, tools, file string) http.Handler {
 	return &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(at)
 		r.Out.Header.Set("Accept", "*/*") // what the responses would be is not judged
+		if r.Out.ContentLength != 0 && r.Out.Header.Get("Content-Type") == "" {
+			r.Out.Header.Set("Content-Type", "application/json") // kubectl sends none, and Kubernetes takes it for JSON
+		}
 	}, ModifyResponse: func(res *http.Response) error {
 		if res.StatusCode != http.StatusOK {
 			body, _ := io.ReadAll(res.Body)

@@ -54,6 +54,18 @@ func Toolbox() Image {
 	return Image{Ref: img.Ref, needs: []Image{Base()}, make: ensure(img)}
 }
 
+// Kubectl is the toolbox with Debian's kubectl.
+func Kubectl() Image { return withPackages(sandbox.ToolboxImage(), Toolbox(), "kubernetes-client") }
+
+// withPackages is an image of aileron's own with packages of Debian.
+func withPackages(img sandbox.Image, below Image, packages ...string) Image {
+	img, err := sandbox.CustomImage(img, packages, nil)
+	if err != nil {
+		panic(err) // they are names of packages
+	}
+	return Image{Ref: img.Ref, needs: []Image{below}, make: ensure(img)}
+}
+
 // Agent is the image of an agent that sandbox/agents knows.
 func Agent(name string) Image {
 	agent, ok := agents.Find(name)
@@ -67,11 +79,7 @@ func Agent(name string) Image {
 // Golang is Claude Code's image with Debian's Go.
 func Golang() Image {
 	claude, _ := agents.Find("claude")
-	img, err := sandbox.CustomImage(sandbox.AgentImage("claude", claude.Recipe), []string{"golang-go"}, nil)
-	if err != nil {
-		panic(err) // it is a package's name
-	}
-	return Image{Ref: img.Ref, needs: []Image{Agent("claude")}, make: ensure(img)}
+	return withPackages(sandbox.AgentImage("claude", claude.Recipe), Agent("claude"), "golang-go")
 }
 
 // ensure builds an image of aileron's own, as aileron does.

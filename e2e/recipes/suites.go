@@ -39,7 +39,7 @@ func chains() []chain {
 		{"e2e e2e/day", []step{{"podman", agentImages}, {"docker", slices.Concat(base, agentImages)}}},
 		{"cmd/aileron sandbox e2e/faults e2e/images e2e/seal", []step{{"podman", base}, {"docker", base}}},
 		{"e2e/images", []step{{"podman", tools}, {"docker", tools}}},
-		{"e2e/documents", []step{{"podman", tools}}},
+		{"e2e/documents", []step{{"podman", append(tools, Kubectl())}}},
 		{"e2e/oauth", []step{{"podman", append(base, Google())}}},
 		{"e2e/matrix e2e/catalog", []step{{"podman", []Image{Services()}}}}, // with what it is on top of
 		{"e2e/har", []step{{"podman", []Image{HAR()}}}},
