@@ -225,10 +225,10 @@ func (s *Store) prepare(hash string, c contents) (put func() error, discard func
 	if err != nil {
 		return nil, nil, err
 	}
-	discard = func() { _ = os.RemoveAll(tmp) }
+	remove := func() { _ = os.RemoveAll(tmp) }
 	defer func() {
 		if err != nil {
-			discard()
+			remove() // not discard: it is nil then
 		}
 	}()
 	name := strings.TrimPrefix(hash, "sha256:")
@@ -244,7 +244,7 @@ func (s *Store) prepare(hash string, c contents) (put func() error, discard func
 	if err := durable.SyncDir(fresh); err != nil {
 		return nil, nil, err
 	}
-	return func() error { return s.put(tmp, name) }, discard, nil
+	return func() error { return s.put(tmp, name) }, remove, nil
 }
 
 // put moves the files of a connector from tmp into the store.

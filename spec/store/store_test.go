@@ -216,6 +216,18 @@ func TestIndexIsRebuilt(t *testing.T) {
 	}
 }
 
+func TestFilesThatCannotBeWrittenLeaveNothing(t *testing.T) {
+	s := open(t)
+	must.Do(t, os.MkdirAll(filepath.Join(s.dir, "tmp"), 0o700))
+	put, _, err := s.prepare("sha256:00", contents{"manifest.toml": nil, "no/such/directory": nil})
+	if err == nil || put != nil {
+		t.Errorf("prepare: %v", err)
+	}
+	if left := must.Get(os.ReadDir(filepath.Join(s.dir, "tmp")))(t); len(left) > 0 {
+		t.Errorf("it leaves %v", left)
+	}
+}
+
 func TestAVersionDoesNotChange(t *testing.T) {
 	s := open(t)
 	hash := install(t, s, source(t, "1.2.0", nil)).Connector.Hash
