@@ -24,6 +24,8 @@ const nested = `{"schema_version": "aileron.connector.v1",
   {"name": "list", "method": "GET", "path": "/v1/list", "hosts": ["api.shop.example"],
    "inputs": [{"name": "expand[]", "type": "array", "required": true}, {"name": "at", "type": "object",
     "style": "deepObject", "required": true}, {"name": "n", "type": "number", "required": true}]},
+  {"name": "repo.get", "method": "GET", "path": "/v1/repos/{repo}", "hosts": ["api.shop.example"],
+   "inputs": [{"name": "repo", "required": true, "values": ["*.git"]}]},
   {"name": "ping", "method": "POST", "path": "/v1/ping", "hosts": ["api.shop.example"]},
   {"name": "list.put", "method": "PUT", "path": "/v1/list", "hosts": ["api.shop.example"], "body": "raw",
    "content_type": "application/json", "inputs": [{"name": "body", "type": "array", "required": true}]}]}]}`
@@ -61,7 +63,8 @@ func TestTheHelpOfABody(t *testing.T) {
 		"files.upload":  `  file  file: --file file=PATH, or a text or {"base64": …, "filename": …}, required` + "\n",
 		"files.add": `  files  files: --file files=PATH for each, or a list of texts or {"base64": …, "filename": …}` +
 			", required\n",
-		"ping": "It has no arguments.\nIt sends no body: a request that needs one is sent with an HTTP client.\n",
+		"repo.get": `{"repo":"TEXT.git"}`,
+		"ping":     "It has no arguments.\nIt sends no body: a request that needs one is sent with an HTTP client.\n",
 	}
 	for _, op := range c.Tools[0].Operations {
 		var b bytes.Buffer

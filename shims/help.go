@@ -327,7 +327,7 @@ func plainJSON(text string) string {
 // exampleValue returns a value of an argument, as JSON.
 func exampleValue(in spec.Input) string {
 	if len(in.Values) > 0 {
-		text := plain(strings.TrimPrefix(in.Values[0], "*"))
+		text := plain(strings.Replace(in.Values[0], "*", "TEXT", 1)) // which stands for at least one character
 		if in.Type == "" || in.Type == "string" || !json.Valid([]byte(text)) {
 			return quoted(text)
 		}
