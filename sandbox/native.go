@@ -283,8 +283,8 @@ func (s State) nativeDir(owner native.Owner) (string, error) {
 	return dir, nil
 }
 
-// NativeState returns the directory of this host to which a native sandbox with a [State] may write, by its path without
-// links. It is "" for any other sandbox.
+// NativeState returns the directory of this host to which a native sandbox with a [State] may write, by its path
+// without links. It is "" for any other sandbox.
 func (p *Prepared) NativeState() (string, error) {
 	if !p.IsNative() || p.spec.State.Program == "" {
 		return "", nil
