@@ -81,6 +81,8 @@ func TestAMonitorKilledWhileTheBoxStartsEndsTheBox(t *testing.T) {
 			harness.WaitFor(t, "the box is started", func() bool { _, err := os.Stat(held); return err == nil })
 			_, monitor, id := u.making("box")
 			kill(t, monitor, syscall.SIGKILL)
+			// The terminal ends with it, which after the start would end the command before aileron sees it.
+			harness.WaitFor(t, "the monitor ends", func() bool { return !monitor.lives() })
 			r.session = must.Get(os.ReadDir(filepath.Join(u.home, "sessions")))(t)[0].Name()
 			must.Do(t, os.WriteFile(goOn, nil, 0o600))
 			if c.detached && c.begun {
