@@ -34,6 +34,7 @@ func (p *person) sandboxes() {
 	c := p.canary
 	p.must("sandbox", "check", "--sandbox=podman", "--agent=sh", "--dir", p.project)
 	p.must("sandbox", "prune", "--sandbox=podman")
+	p.must("sandbox", "apparmor")
 	composed := filepath.Join(p.dir, "composed")
 	must.Do(p.t, os.MkdirAll(composed, 0o700))
 	p.must("sandbox", "init", "--dir", composed)

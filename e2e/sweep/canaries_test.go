@@ -28,7 +28,7 @@ type canaries struct {
 // The canaries, by what they are. A name that begins with "a " is a text.
 var canaryNames = []string{
 	"bearer", "query", "basic", "path", "passphrase", "next passphrase", "wrong passphrase", "rebound", "refused secret",
-	"access token", "next access token", "client secret",
+	"access token", "next access token", "client secret", "forge",
 	"a query", "a request field", "a request cookie", "a request body", "a form field", "a request trailer",
 	"a response field", "a response cookie", "a response body", "a response trailer", "a redacted audit value",
 	"a reason phrase", "an early hint", "a WebSocket message", "a gRPC message", "gRPC metadata", "a userinfo",

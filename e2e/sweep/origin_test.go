@@ -18,6 +18,9 @@ import (
 // connector names, and that of a login.
 var hosts = []string{"bearer", "query", "basic", "path", "other", "opaque", "free", "login"}
 
+// forges are the hosts of a forge, and of its API, which the origin is, too.
+var forges = []string{"github.com", "api.github.com"}
+
 // startOrigin starts an origin that repeats the credentials in all forms, and has canaries in everything that a
 // response consists of.
 func startOrigin(t *testing.T, c *canaries) *stub.Server {
@@ -26,6 +29,8 @@ func startOrigin(t *testing.T, c *canaries) *stub.Server {
 	for _, host := range hosts {
 		script.Services[host+".sweep.test"] = http.HandlerFunc(o.serve)
 	}
+	script.Services[forges[0]] = http.NotFoundHandler() // nothing is public
+	script.Services[forges[1]] = http.HandlerFunc(o.serve)
 	s := stub.Start(t, script)
 	o.release = s.Release
 	return s

@@ -31,6 +31,8 @@ func TestNoOutputHasACanary(t *testing.T) {
 	p.passwd()
 	p.interrupt()
 	p.others()
+	p.publish()
+	p.fetch()
 	rows := p.rows()
 	p.read(rows)
 	p.readPage(rows)
