@@ -19,6 +19,7 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/sandbox/native"
 	"github.com/ALRubinger/aileron/vault"
 )
 
@@ -37,6 +38,9 @@ const endAtOnce = "GORACE=atexit_sleep_ms=0"
 func TestMain(m *testing.M) {
 	name, value, _ := strings.Cut(endAtOnce, "=")
 	exitOn(os.Setenv(name, value)) // for what tests start
+	if native.IsStage() {          // of a native sandbox that a test, or the aileron of one, tries to make
+		native.RunStage()
+	}
 	testscript.Main(tests{m}, map[string]func(){
 		"aileron": func() {
 			testOnlyWorkFactor = "10"
