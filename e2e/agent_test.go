@@ -90,17 +90,27 @@ func finishesAPrompt(t *testing.T, engine string, a prompted) {
 	}
 	flags := append([]string{"launch", "--sandbox=" + engine, "--keep=false", "--dir", u.project}, u.reach()...)
 	cmd := u.command(append(append(flags, a.agent, "--"), a.args...)...)
+	u.finishesItsPrompt(a, cmd, func() { u.searchBoxes(a.placeholder) })
+	if left := u.leftovers(); left != "" {
+		t.Errorf("containers are left: %s", left)
+	}
+}
+
+// finishesItsPrompt runs an agent until it ends, and calls meanwhile when its tool has run and the agent waits for the
+// model. What the agent said and did, and what arrived and was recorded, is checked.
+func (u *user) finishesItsPrompt(a prompted, cmd *exec.Cmd, meanwhile func()) {
+	t := u.t
+	t.Helper()
 	ended := make(chan struct{})
 	var r result
 	go func() { defer close(ended); r = finish(t, cmd) }()
 	release := sync.OnceFunc(func() { close(u.origin.Release) })
 	t.Cleanup(func() { release(); <-ended })
-
 	if !u.modelIsTold("TOOL-RAN", ended) {
 		<-ended
 		t.Fatalf("exit %d before the model was told what the tool said\n%s\n%s", r.code, r.out, r.err)
 	}
-	u.searchBoxes(a.placeholder)
+	meanwhile()
 	release()
 	<-ended
 	if r.code != 0 {
@@ -116,9 +126,6 @@ func finishesAPrompt(t *testing.T, engine string, a prompted) {
 	}
 	u.checkWhatArrived(a)
 	u.checkRows(a)
-	if left := u.leftovers(); left != "" {
-		t.Errorf("containers are left: %s", left)
-	}
 }
 
 // modelIsTold waits until a request to a model holds text; false when the

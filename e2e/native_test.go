@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -60,30 +59,7 @@ func finishesAPromptNatively(t *testing.T, a prompted) {
 		return cmd
 	}
 	cmd := as(append(append(flags, a.agent, "--"), a.args...)...)
-	ended := make(chan struct{})
-	var r result
-	go func() { defer close(ended); r = finish(t, cmd) }()
-	release := sync.OnceFunc(func() { close(u.origin.Release) })
-	t.Cleanup(func() { release(); <-ended })
-	if !u.modelIsTold("TOOL-RAN", ended) {
-		<-ended
-		t.Fatalf("exit %d before the model was told what the tool said\n%s\n%s", r.code, r.out, r.err)
-	}
-	release()
-	<-ended
-	if r.code != 0 {
-		t.Fatalf("exit %d\n%s\n%s", r.code, r.out, r.err)
-	}
-	contains(t, "what the agent said", r.out, "All done, says the stub.")
-	if strings.Contains(r.out+r.err, secret[:16]) || strings.Contains(r.out+r.err, modelKey[:16]) {
-		t.Error("a secret is in the output")
-	}
-	if out, err := os.ReadFile(filepath.Join(u.project, "out.txt")); err != nil ||
-		!strings.Contains(string(out), "octo-stand-in") {
-		t.Errorf("the tool's output: %q, %v", out, err)
-	}
-	u.checkWhatArrived(a)
-	u.checkRows(a)
+	u.finishesItsPrompt(a, cmd, func() {})
 }
 
 // takeProgram copies the program of an agent out of its image.

@@ -235,11 +235,11 @@ func (e *Engine) removeSteps(ctx context.Context, output *buildOutput, ref strin
 }
 
 // named reports whether an image has a name other than ref: a tag, or the digest by
-// which it was pulled.
+// which it was pulled. Podman lists an image with a tag under its repository and digest, too.
 func named(about image.InspectResponse, ref string) bool {
 	return slices.ContainsFunc(slices.Concat(about.RepoTags, about.RepoDigests), func(name string) bool {
 		repository, _, byDigest := strings.Cut(name, "@")
-		own := name == ref || byDigest && strings.HasPrefix(ref, repository+":") // Podman gives a tagged one both
+		own := name == ref || byDigest && strings.HasPrefix(ref, repository+":")
 		return !own && !strings.Contains(name, "<none>")
 	})
 }
