@@ -108,7 +108,9 @@ func (s *session) dial(request string) net.Conn {
 // say sends one request as it is, and returns the response and its body.
 func (s *session) say(request string) (*http.Response, string) {
 	s.t.Helper()
-	res := must.Get(http.ReadResponse(bufio.NewReader(s.dial(request)), nil))(s.t)
+	conn := s.dial(request)
+	must.Do(s.t, conn.SetReadDeadline(time.Now().Add(testPatience))) // a tunnel that was opened says nothing
+	res := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(s.t)
 	defer res.Body.Close()
 	body, _ := io.ReadAll(res.Body)
 	return res, string(body)
