@@ -28,7 +28,7 @@ const (
 )
 
 func startMetrics() []metric {
-	return []metric{atMost(startsAdded, 400), atMost(startsFiles, 150), atMost(startsConnectors, 100),
+	return []metric{atMost(startsAdded, 150), atMost(startsFiles, 150), atMost(startsConnectors, 100),
 		figure(startsPlain), figure(startsBox), figure(endsPlain), figure(endsBox)}
 }
 

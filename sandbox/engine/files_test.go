@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -192,6 +194,20 @@ func TestALayerIsWrittenAsItsEngineWould(t *testing.T) {
 	}
 	if !layer.Has(cert.Path, cert.Data) {
 		t.Error("the layer has not what was written")
+	}
+	same := []byte("the program of many commands")
+	if !layer.Write([]Put{{Path: "/made/a", Mode: 0o755, Data: same}, {Path: "/made/b", Mode: 0o755, Data: same},
+		{Path: "/made/c", Mode: 0o644, Data: same}, {Path: "/made/d", Mode: 0o644, Data: same, UID: 3},
+		{Path: "/made/d", Mode: 0o644, Data: same, UID: 3}}) {
+		t.Fatal("files that are the same are not written")
+	}
+	links := map[string]uint64{}
+	for name := range strings.SplitSeq("abcd", "") {
+		links[name] = must.Get(os.Stat(at("upper/made/" + name)))(t).Sys().(*syscall.Stat_t).Nlink
+	}
+	if want := map[string]uint64{"a": 2, "b": 2, "c": 1, "d": 1}; !maps.Equal(links, want) ||
+		described(t, at("upper/made/d")) != "-rw-r--r-- 3:0 "+string(same) {
+		t.Errorf("the links of files that are the same but for a mode or an owner are %v, want %v", links, want)
 	}
 	for why, p := range map[string]Put{
 		"behind a link":             {Path: "/linked/file", Mode: 0o644},

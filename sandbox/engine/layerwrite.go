@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -18,6 +19,12 @@ type Put struct {
 	Mode     fs.FileMode
 	Data     []byte
 	UID, GID int
+}
+
+// like reports whether a file is one that was put already, but for its name.
+func (p Put) like(other Put) bool {
+	return other.Path != "" && p.Mode == other.Mode && p.UID == other.UID && p.GID == other.GID &&
+		bytes.Equal(p.Data, other.Data)
 }
 
 // Write puts files into a container that was made and has never been started, where its layer is a plain directory of a
@@ -60,6 +67,7 @@ type layerDir struct {
 	lacks bool            // the image has no such directory, and nothing below it
 	names map[string]bool // what the image has in it, read when it is needed; nil after that: it is not certain
 	read  bool
+	last  Put // the file that was written last: one that is the same gets a link to it, which costs a fifth
 }
 
 func (w *layerWriter) close() {
@@ -95,10 +103,14 @@ func (w *layerWriter) file(p Put) bool {
 			return false
 		}
 	}
+	if p.like(d.last) && d.root.Link(path.Base(d.last.Path), name) == nil {
+		return true
+	}
 	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return false
 	}
+	d.last = p
 	_, err = f.Write(p.Data)
 	if err == nil {
 		err = f.Chown(p.UID, p.GID)
