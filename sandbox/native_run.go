@@ -70,7 +70,7 @@ type nativeRunning struct {
 // follow begins to copy the command's streams.
 func (r *nativeRunning) follow() (closed <-chan struct{}) {
 	refused := make(chan struct{}, 2)
-	r.output = &output{ended: make(chan error, 1)}
+	r.output = newOutput()
 	pass := func(to io.Writer, from io.Reader) {
 		if _, err := io.Copy(watchedWriter{r.output, to}, from); err != nil && r.output.refused.Load() {
 			refused <- struct{}{}
@@ -80,7 +80,7 @@ func (r *nativeRunning) follow() (closed <-chan struct{}) {
 	if r.made.Terminal != nil {
 		go func() {
 			pass(r.b.Stdout, r.made.Terminal)
-			r.output.ended <- nil
+			r.output.end(nil)
 		}()
 		if r.b.Stdin != nil {
 			go func() { _, _ = io.Copy(r.made.Terminal, r.b.Stdin) }()
@@ -92,7 +92,7 @@ func (r *nativeRunning) follow() (closed <-chan struct{}) {
 		go func() { defer close(done); pass(r.b.Stderr, r.made.Stderr) }()
 		pass(r.b.Stdout, r.made.Stdout)
 		<-done
-		r.output.ended <- nil
+		r.output.end(nil)
 	}()
 	go func() {
 		if r.b.Stdin != nil {
@@ -119,6 +119,7 @@ func (r *nativeRunning) last(giveUp <-chan struct{}) {
 		case <-r.output.ended:
 			return
 		case <-giveUp: // a caller that takes no output is not waited for when it wants the end
+			r.output.wait(giveUp)
 			return
 		case <-tick.C:
 			if r.output.writing.Load() == 0 { // the kernel has nothing that was written before
@@ -126,7 +127,11 @@ func (r *nativeRunning) last(giveUp <-chan struct{}) {
 			}
 		}
 	}
-	for _, f := range []io.Closer{r.made.Stdout, r.made.Stderr} {
+}
+
+// close closes the command's streams, and ends the copy of its output as [output.stop] does.
+func (r *nativeRunning) close(giveUp <-chan struct{}) {
+	for _, f := range []io.Closer{r.made.Stdin, r.made.Stdout, r.made.Stderr} {
 		if f != nil {
 			_ = f.Close()
 		}
@@ -134,6 +139,7 @@ func (r *nativeRunning) last(giveUp <-chan struct{}) {
 	if r.made.Terminal != nil {
 		_ = r.made.Terminal.Close()
 	}
+	r.output.stop(giveUp)
 }
 
 // watch waits for the end of the sandbox, and ends it when its uplink or the reader of its output is gone.
@@ -142,6 +148,7 @@ func (r *nativeRunning) watch(ctx context.Context) (int, error) {
 	signal.Notify(sigpipe, syscall.SIGPIPE)
 	defer signal.Stop(sigpipe)
 	closed := r.follow()
+	defer r.close(gaveUp())
 	uplink, err := watchUplink(r.b.Sockets)
 	if err != nil {
 		return 1, err
@@ -186,6 +193,7 @@ func (r *nativeRunning) exit(ctx context.Context, exit native.Exit) (int, error)
 		r.b.Ended()
 	}
 	r.last(ctx.Done())
+	r.close(ctx.Done())
 	if r.made.OutOfMemory() && r.b.Exhausted != nil {
 		r.b.Exhausted(engine.Exhaustion{Memory: true})
 	}

@@ -208,6 +208,9 @@ func (r *running) close(clean bool) {
 	if r.stream != nil {
 		r.stream.Close()
 	}
+	if r.output != nil {
+		r.output.stop(gaveUp())
+	}
 }
 
 // output copies the output of a sandbox to its caller.
@@ -215,17 +218,60 @@ type output struct {
 	writing atomic.Int32 // the caller holds us up
 	moved   atomic.Int64 // bytes so far
 	refused atomic.Bool  // the caller's stream takes no more
+	stopped atomic.Bool  // no write may begin
 	ended   chan error
+	copied  chan struct{} // closed when no write is left
+}
+
+func newOutput() *output { return &output{ended: make(chan error, 1), copied: make(chan struct{})} }
+
+// end records that all output has been copied, or err.
+func (o *output) end(err error) {
+	close(o.copied)
+	o.ended <- err
 }
 
 func startOutput(b box, from *engine.Stream) *output {
-	o := &output{ended: make(chan error, 1)}
+	o := newOutput()
 	go func() {
-		o.ended <- from.CopyTo(watchedWriter{o, b.Stdout}, watchedWriter{o, b.Stderr})
+		o.end(from.CopyTo(watchedWriter{o, b.Stdout}, watchedWriter{o, b.Stderr}))
 		from.Discard()
 	}()
 	return o
 }
+
+// lastTime bounds the wait for output when it has been given up.
+const lastTime = time.Second
+
+// wait waits until no write to the caller is left; once giveUp is closed, for [lastTime] at most.
+func (o *output) wait(giveUp <-chan struct{}) {
+	select {
+	case <-o.copied:
+		return
+	case <-giveUp:
+	}
+	select {
+	case <-o.copied:
+	case <-time.After(lastTime):
+	}
+}
+
+// stop keeps the copy, whose source is closed, from writing more to the caller, and waits as wait does. The caller's
+// streams are its own again then.
+func (o *output) stop(giveUp <-chan struct{}) {
+	o.stopped.Store(true)
+	o.wait(giveUp)
+}
+
+// gaveUp is closed.
+func gaveUp() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// errStopped is returned to a copy that goes on after its end.
+var errStopped = errors.New("the sandbox has ended")
 
 // watchedWriter is a stream of the caller's whose progress is recorded.
 type watchedWriter struct {
@@ -236,6 +282,9 @@ type watchedWriter struct {
 func (w watchedWriter) Write(p []byte) (int, error) {
 	w.o.writing.Add(1)
 	defer w.o.writing.Add(-1)
+	if w.o.stopped.Load() {
+		return 0, errStopped
+	}
 	n, err := w.w.Write(p)
 	w.o.moved.Add(int64(n))
 	if err != nil {

@@ -2,7 +2,10 @@ package sandbox
 
 import (
 	"io/fs"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // fullStream is a stream that takes half of what it gets, and fails.
@@ -19,5 +22,47 @@ func TestAStreamThatRefusesIsNoted(t *testing.T) {
 	}
 	if o.moved.Load() != 3 || !o.refused.Load() || o.writing.Load() != 0 {
 		t.Errorf("moved %d, refused %t, writing %d", o.moved.Load(), o.refused.Load(), o.writing.Load())
+	}
+}
+
+// pending is a caller's stream whose writes end when it is closed.
+type pending chan struct{}
+
+func (p pending) Write(b []byte) (int, error) {
+	<-p
+	return len(b), nil
+}
+
+// The caller's streams are its own again after the end: a write in progress is waited for, and none begins. Only a
+// caller that has given up is not waited for any longer than lastTime.
+func TestNothingIsWrittenAfterTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		giveUp            <-chan struct{}
+		writeTakes, waits time.Duration
+	}{
+		{"a slow caller", nil, time.Hour, time.Hour},
+		{"one that has given up", gaveUp(), lastTime / 2, lastTime / 2},
+		{"one that takes nothing, and has given up", gaveUp(), time.Hour, lastTime},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o, slow := newOutput(), make(pending)
+			go func() {
+				_, err := watchedWriter{o, slow}.Write([]byte("output"))
+				o.end(err)
+			}()
+			synctest.Wait()
+			time.AfterFunc(c.writeTakes, func() { close(slow) })
+			before := time.Now()
+			o.stop(c.giveUp)
+			if took := time.Since(before); took != c.waits {
+				t.Errorf("%s: the end took %v, want %v", c.name, took, c.waits)
+			}
+			var after strings.Builder
+			if _, err := (watchedWriter{o, &after}).Write([]byte("more")); err == nil || after.Len() > 0 {
+				t.Errorf("%s: %q was written after the end, %v", c.name, after.String(), err)
+			}
+			<-slow
+		})
 	}
 }

@@ -284,10 +284,12 @@ type Uplink struct {
 	// that are [Cover.Held] are not copied.
 	Protect func(dir string) ([]Cover, error)
 
-	Stdin   io.Reader // nil: none
+	Stdin io.Reader // nil: none
+	// Stdout and Stderr, which with a TTY gets nothing, are written to until Run returns. A write that takes longer than
+	// a second when ctx has ended, or the sandbox has to be, is not waited for.
 	Stdout  io.Writer
-	Stderr  io.Writer // with a TTY, Stdout gets all
-	TTY     bool      // the command has a terminal
+	Stderr  io.Writer
+	TTY     bool // the command has a terminal
 	Signals <-chan os.Signal
 	// Window is the first size of the command's terminal and Resized receives the
 	// others, unless Stdin and Stdout are a terminal that has one.
