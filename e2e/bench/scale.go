@@ -39,7 +39,7 @@ func wide(ctx context.Context, s *subject, t turn) (f figures, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := settle(ctx); err != nil {
+	if err := settle(ctx, memorySettles); err != nil {
 		return nil, err
 	}
 	before, _, err := memory(session.pid)
@@ -57,7 +57,7 @@ func wide(ctx context.Context, s *subject, t turn) (f figures, err error) {
 			c.Close()
 		}
 	}()
-	if err = errors.Join(err, settle(ctx)); err != nil {
+	if err = errors.Join(err, settle(ctx, memorySettles)); err != nil {
 		return nil, err
 	}
 	after, _, err := memory(session.pid)

@@ -86,7 +86,7 @@ func idle(ctx context.Context, s *subject, t turn) (figures, error) {
 			return nil, err
 		}
 	}
-	if err := settle(ctx); err != nil {
+	if err := settle(ctx, memorySettles); err != nil {
 		return nil, err
 	}
 	before, _, err := memory(s.pid)
@@ -102,7 +102,7 @@ func idle(ctx context.Context, s *subject, t turn) (figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := settle(ctx); err != nil {
+	if err := settle(ctx, memorySettles); err != nil {
 		return nil, err
 	}
 	after, _, err := memory(s.pid)
@@ -122,13 +122,15 @@ func idle(ctx context.Context, s *subject, t turn) (figures, error) {
 	return figures{perTunnel: float64(after-before) / float64(n) / 1024}, nil
 }
 
-// settle waits until what aileron does after a request is done, before its
-// memory is measured.
-func settle(ctx context.Context) error {
+// memorySettles is how long what aileron does after a request may take, before its memory is measured.
+const memorySettles = 300 * time.Millisecond
+
+// settle waits until what follows a request, or a sandbox, is done.
+func settle(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(300 * time.Millisecond):
+	case <-time.After(d):
 		return nil
 	}
 }
