@@ -124,6 +124,14 @@ func OpenReader(path string) (*Log, error) {
 // could not be added to it, for example because the file system is read-only.
 func (l *Log) Unfolded() int { return l.unfolded }
 
+// Queued returns how many bytes of rows are durable in the session's journal, and not in the database yet.
+func (l *Log) Queued() int64 {
+	if l.journal == nil {
+		return 0
+	}
+	return l.journal.Unfolded()
+}
+
 // Close commits queued rows and closes the log. The error wraps a [LostError] if rows could not be committed.
 func (l *Log) Close() error {
 	l.health.Close()

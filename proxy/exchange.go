@@ -325,6 +325,9 @@ func (x *Exchange) bindCredential() (d *Denial) {
 		d = x.freshen(vault.Secret{})
 	}
 	x.row.Binding = x.bound.Binding
+	if d == nil && x.bound.Credential.Secret.IsZero() {
+		d = ReasonRenewal.Deny("the credential of %s is not there yet", x.match.Operation.Connector.FQN)
+	}
 	if d == nil {
 		d = x.denySwapped(x.bound)
 	}

@@ -140,12 +140,14 @@ func (p *Plane) now(g *Grants) *Grants {
 // InForce ends when grants that allow something else take the place of g, or the plane drains.
 func (g *Grants) InForce() context.Context { return g.inForce }
 
-// Credential returns the credential of an operation that needs one. Such an operation never goes without.
+// Credential returns the credential of an operation that needs one. Such an operation never goes without. Its secret
+// may be zero until [Login.Fresh] has returned.
 func (g *Grants) Credential(op *spec.Operation) (Bound, *Denial) {
 	fqn := op.Connector.FQN
 	bound, ok := g.Bound[fqn]
 	switch {
-	case ok && !bound.Credential.Secret.IsZero() && bound.Credential.Kind == string(op.Injection.Kind):
+	case ok && (bound.Login != nil || !bound.Credential.Secret.IsZero()) &&
+		bound.Credential.Kind == string(op.Injection.Kind):
 		return bound, nil
 	case g.VaultUnreadable:
 		return Bound{}, ReasonVaultUnread.Deny("the vault could not be read, so the credential of %s is out of reach", fqn)

@@ -34,13 +34,16 @@ type Names struct {
 	connectors map[string]string // by service
 }
 
+// NewNames returns names of which none is taken.
+func NewNames() *Names { return &Names{services: map[string]string{}, connectors: map[string]string{}} }
+
 // Names returns the names that are taken.
 func (v *Vault) Names() (*Names, error) {
 	all, err := v.Bindings()
 	if err != nil && len(all) == 0 && !errors.Is(err, ErrNotInitialised) {
 		return nil, err
 	}
-	n := &Names{services: map[string]string{}, connectors: map[string]string{}}
+	n := NewNames()
 	for _, b := range all {
 		service := strings.Split(b.Name, "/")[1]
 		n.connectors[service] = b.Connector

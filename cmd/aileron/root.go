@@ -93,6 +93,7 @@ var commands = []struct {
 	{"sandbox", sandbox.New},
 	{"run", launch.NewRun},
 	{"proxy", launch.NewProxy},
+	{"serve", launch.NewServe},
 	{"mcp", mcp.New},
 	{"allow", allow.New},
 	{"learn", learn.New},

@@ -123,15 +123,15 @@ func Rebind(ctx context.Context, u *unlock.Unlocker, name string, from SecretSou
 	if in.Given() {
 		return failure.Usagef("--client-id and --client-secret-file are for a login, and the secret of %s is given", name)
 	}
-	secret, err := from.Read(ctx, u, b.Kind+" secret for "+b.Connector)
+	c, err := from.Credential(ctx, u, b.Kind+" secret for "+b.Connector)
 	if err != nil {
 		return err
 	}
 	if v, err = u.SealingVault(ctx, from.PassphraseFile); err != nil {
 		return err
 	}
-	b = vault.Binding{Name: name, Connector: b.Connector, Username: from.Username}
-	return replace(ctx, u, v, b, vault.Credential{Secret: secret})
+	b = vault.Binding{Name: name, Connector: b.Connector, Username: from.Username, Renewal: from.Renewal()}
+	return replace(ctx, u, v, b, c)
 }
 
 // replace makes c the credential of an existing binding, and b's facts those of its login.

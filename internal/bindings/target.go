@@ -20,7 +20,7 @@ type Target struct {
 	vault.Binding
 	Version string // of its connector
 	Secret  vault.Secret
-	Grant   vault.Secret // of a login
+	Grant   vault.Secret // of a login, or the command that prints the secret
 
 	login *spec.Connector // a person logs in for it; nil: the secret is given
 }
@@ -160,9 +160,9 @@ func (s *Setup) readSecret(ctx context.Context, u *unlock.Unlocker, targets []Ta
 	if len(need) > 1 {
 		what = fmt.Sprintf("secret for %d connectors", len(need))
 	}
-	secret, err := s.Read(ctx, u, what)
+	c, err := s.SecretSource.Credential(ctx, u, what)
 	for _, t := range need {
-		t.Secret = secret
+		t.Secret, t.Grant, t.Renewal = c.Secret, c.Grant, s.SecretSource.Renewal()
 	}
 	return err
 }

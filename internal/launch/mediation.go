@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"path/filepath"
 	"strconv"
 
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/trust"
-	"github.com/ALRubinger/aileron/internal/unixsocket"
 	"github.com/ALRubinger/aileron/proxy"
 	"github.com/ALRubinger/aileron/proxy/front"
 	"github.com/ALRubinger/aileron/sandbox"
@@ -47,8 +45,7 @@ func (b *sandboxed) chooseMediation(ctx context.Context) (mediation, error) {
 	}
 	why := b.prepared.Unsealable
 	if b.prepared.Sealed {
-		return mediation{kind: sealed, proxyURL: "http://127.0.0.1:3128",
-			apiHost: proxy.APIHost, apiURL: "http://" + proxy.APIHost + "/v1"}, nil
+		return mediation{kind: sealed, proxyURL: session.SealedProxy, apiHost: proxy.APIHost, apiURL: session.SealedAPI}, nil
 	}
 	if b.Proxy == "on" {
 		b.session.RecordDisabled(ctx, reasonUnsealed, why)
@@ -66,20 +63,12 @@ func (b *sandboxed) chooseMediation(ctx context.Context) (mediation, error) {
 func (m *mediation) listen(ctx context.Context, s *session.Session, engine *sandbox.Engine, sockets string) error {
 	switch m.kind {
 	case sealed:
-		// What a client in the sandbox calls the gateway's proxy (sandbox/gateway).
-		names := []string{"127.0.0.1:3128", "localhost:3128"}
-		for name, listener := range map[string]front.Listener{
-			"proxy.sock":    {Sealed: true, Names: names},
-			"redirect.sock": {Sealed: true, Redirected: true},
-		} {
-			// The gateway's user is another one: the socket is open to all, its directory is inside one that only this
-			// user may enter.
-			l, err := unixsocket.Listen(filepath.Join(sockets, name), 0o666)
-			if err != nil {
-				return fmt.Errorf("open the sandbox's socket: %w", err)
-			}
-			s.Listen(ctx, l, listener)
+		// Their directory is inside one that only this user may enter.
+		uplink, err := session.OpenUplink(sockets)
+		if err != nil {
+			return err
 		}
+		s.ListenSealed(ctx, uplink)
 	case byAlias:
 		l, err := engine.ListenForAlias(ctx)
 		if err != nil {

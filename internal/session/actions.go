@@ -139,7 +139,7 @@ func (l *loader) pinnedConnectors() []*spec.Connector {
 // choosePinned returns the bindings of the connectors that actions pin, by their hashes. Those that are not clear are
 // left out: calls that need them are denied.
 func (l *loader) choosePinned() map[string]bindings {
-	all, _ := l.s.vault.Bindings() // an error: there is none
+	all, _ := l.vault().Bindings() // an error: there is none
 	chosen := map[string]bindings{}
 	for _, c := range l.pinnedConnectors() {
 		if c.Credential() == nil {

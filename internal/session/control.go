@@ -121,12 +121,20 @@ func (s *Session) controlAudit(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Session) controlVault(w http.ResponseWriter, _ *http.Request) {
+	if s.vault == nil {
+		respond(w, 200, map[string]bool{"initialised": false, "locked": false})
+		return
+	}
 	locked := !s.vault.Unlocked() || s.vault.LockedForAll()
 	respond(w, 200, map[string]bool{"initialised": s.vault.Initialised(), "locked": locked})
 }
 
 // controlUnlock opens the vault of a running session again after a lock.
 func (s *Session) controlUnlock(w http.ResponseWriter, r *http.Request) {
+	if s.vault == nil {
+		respondError(w, 404, "invalid_request", "not_found", "this session has no vault")
+		return
+	}
 	var body struct {
 		Passphrase string `json:"passphrase"`
 	}

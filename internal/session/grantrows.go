@@ -36,7 +36,7 @@ func (l *loader) listGranted(connectors []*spec.Connector, chosen bindings) []gr
 			last := l.lastGranted(c.FQN)
 			g.Binding, g.digest = last.Binding, last.digest
 		} else if b.Name != "" {
-			g.digest, _ = l.s.vault.Digest(b.Name) // revoked or unreadable: the next load has it
+			g.digest, _ = l.vault().Digest(b.Name) // revoked or unreadable: the next load has it
 			if b.Login != "" {
 				g.digest = b.Login // its token is renewed all the time
 			}
@@ -222,5 +222,8 @@ func (l *loader) begin(fields map[string]any, record func() error) error {
 		return err
 	}
 	l.recordedGrants, l.recordedActions, l.began = l.granted, l.grantedActions, true
+	for _, source := range l.commands { // each run has its rows, which follow that of the session
+		source.Begin()
+	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/spec/local"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
+	"github.com/ALRubinger/aileron/vault/command"
 	"github.com/ALRubinger/aileron/vault/oauth"
 )
 
@@ -26,7 +27,7 @@ type bindings map[spec.FQN]vault.Binding
 // has not decided. The identity stays what it was first, whatever is bound or
 // revoked later: a session never goes on with another account.
 func (l *loader) choose(connectors []*spec.Connector) (bindings, error) {
-	all, err := l.s.vault.Bindings()
+	all, err := l.vault().Bindings()
 	if err != nil && !errors.Is(err, vault.ErrNotInitialised) {
 		return nil, fmt.Errorf("read the bindings: %w", err)
 	}
@@ -130,7 +131,7 @@ func (l *loader) grants(connectors []*spec.Connector, chosen bindings) (*proxy.G
 	if chosen != nil {
 		pinned = l.choosePinned()
 	}
-	locked := l.s.vault.LockedForAll() || len(chosen)+len(pinned) > 0 && !l.s.vault.Unlocked()
+	locked := l.vault().LockedForAll() || len(chosen)+len(pinned) > 0 && !l.vault().Unlocked()
 	bound := map[spec.FQN]proxy.Bound{}
 	if !locked {
 		if bound, err = l.openCredentials(connectors, chosen); err != nil {
@@ -160,7 +161,7 @@ func (l *loader) grants(connectors []*spec.Connector, chosen bindings) (*proxy.G
 func (l *loader) openCredentials(connectors []*spec.Connector, chosen bindings) (map[spec.FQN]proxy.Bound, error) {
 	bound := map[spec.FQN]proxy.Bound{}
 	for fqn, b := range chosen {
-		cred, err := l.s.vault.Credential(b.Name)
+		cred, err := l.vault().Credential(b.Name)
 		if errors.Is(err, vault.ErrNotBound) || l.unread.addVault(err) {
 			continue
 		}
@@ -168,14 +169,20 @@ func (l *loader) openCredentials(connectors []*spec.Connector, chosen bindings) 
 			return nil, fmt.Errorf("open the credential %s: %w", b.Name, err)
 		}
 		bound[fqn] = l.bind(b, cred)
-		l.redact(cred.Secret.Reveal(), cred.Username)
+		usernames := []string{cred.Username}
 		for _, c := range connectors {
-			if c.FQN != fqn {
+			if c.FQN == fqn {
+				usernames = append(usernames, c.Usernames()...)
+			}
+		}
+		secret := bound[fqn].Credential.Secret.Reveal()
+		_, printed := command.Of(cred)
+		for _, username := range usernames {
+			if l.s.opts.Grants != nil || printed { // it may be another one every hour, for months
+				l.redactLatest(b.Name+" "+username, username, secret)
 				continue
 			}
-			for _, username := range c.Usernames() {
-				l.redact(cred.Secret.Reveal(), username)
-			}
+			l.redact(secret, username)
 		}
 	}
 	return bound, nil

@@ -18,6 +18,7 @@ import (
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/spec/store"
 	"github.com/ALRubinger/aileron/vault"
+	"github.com/ALRubinger/aileron/vault/command"
 	"github.com/ALRubinger/aileron/vault/oauth"
 )
 
@@ -44,6 +45,7 @@ type loader struct {
 	identities  map[spec.FQN]string         // of the bindings that were chosen first
 	secrets     map[string]scrub.Credential // every secret that this session ever held: all stay redacted
 	logins      map[string]*oauth.Source    // by their ids
+	commands    map[string]*command.Source  // likewise: of credentials that programs print
 	tokens      map[string][]string         // of logins, by their ids: those among secrets, the oldest first
 	renewed     []func()                    // what follows when the grants of the load under way are in force
 	recorded    map[string]bool             // faults of connectors that are in the audit log
@@ -93,7 +95,7 @@ func (l *loader) load(ctx context.Context) (*proxy.Grants, error) {
 		return nil, err
 	}
 	l.readActions(all, nil)
-	if len(chosen)+len(l.choosePinned()) > 0 && !l.s.vault.Unlocked() && !l.s.vault.LockedForAll() {
+	if len(chosen)+len(l.choosePinned()) > 0 && !l.vault().Unlocked() && !l.vault().LockedForAll() {
 		v, err := l.s.opts.Unlock(ctx)
 		if err != nil {
 			return nil, err
@@ -137,15 +139,15 @@ func (l *loader) reloadLocked(ctx context.Context) {
 		return
 	}
 	l.unread = newUnreadGrants()
-	all, faults := l.s.store.All()
+	all, faults := l.store().All()
 	connectors := store.InForce(all, l.s.opts.Versions)
 	connectors = l.used(l.unread.keep(connectors, l.before, faults))
 	l.readActions(all, faults)
 	if allowed, err := l.withAllowed(connectors, false); err == nil {
 		connectors = allowed
 	}
-	if l.s.vault.LockedForAll() {
-		l.s.vault.Lock()
+	if l.vault().LockedForAll() {
+		l.vault().Lock()
 	}
 	grants, err := l.certainGrants(connectors, all)
 	if err != nil || l.waitsForRead() {
@@ -285,19 +287,23 @@ func (l *loader) recordFaults(ctx context.Context, faults []error) {
 }
 
 // begun returns what is installed: as the reading that was begun before the session found it, if the store has that
-// fingerprint still.
+// fingerprint still. A session with [Options.Grants] begins without any.
 func (l *loader) begun(fingerprint string) ([]*spec.Connector, []error) {
+	if l.s.opts.Grants != nil {
+		l.fingerprint = ""
+		return nil, nil
+	}
 	if all, ok := l.s.opts.Reading.All(fingerprint); ok {
 		return all, nil
 	}
-	return l.s.store.All()
+	return l.store().All()
 }
 
 // readFingerprint returns what changes with the store, the actions or the vault, and what changes with the store. They
 // are "" if they cannot be read: then the grants are loaded again.
 func (l *loader) readFingerprint() (all, ofStore string) {
-	a, errA := l.s.store.Fingerprint()
-	b, errB := l.s.vault.Fingerprint()
+	a, errA := l.store().Fingerprint()
+	b, errB := l.vault().Fingerprint()
 	if errA != nil || errB != nil {
 		return "", ""
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/proxy/scrub"
 	"github.com/ALRubinger/aileron/proxy/upstream"
 	"github.com/ALRubinger/aileron/vault"
+	"github.com/ALRubinger/aileron/vault/command"
 	"github.com/ALRubinger/aileron/vault/oauth"
 )
 
@@ -23,7 +24,10 @@ import (
 func (l *loader) bind(b vault.Binding, cred vault.Credential) proxy.Bound {
 	bound := proxy.Bound{Binding: b.Name, Credential: cred, ID: b.Login}
 	if b.Login == "" {
-		bound.ID, _ = l.s.vault.Digest(b.Name) // an error: it is revoked just now, and the next load has it
+		bound.ID, _ = l.vault().Digest(b.Name) // an error: it is revoked just now, and the next load has it
+	}
+	if c, ok := command.Of(cred); ok {
+		return l.bindCommand(b, bound, c)
 	}
 	g, ok, err := oauth.Of(cred)
 	if !ok || err != nil {
@@ -32,7 +36,7 @@ func (l *loader) bind(b vault.Binding, cred vault.Credential) proxy.Bound {
 	if g.Secret != "" {
 		l.redact(g.Secret, "")
 	}
-	l.redactTokens(g)
+	l.redactLatest(g.ID, "", g.Token, g.Refresh)
 	source := l.logins[g.ID]
 	if source == nil {
 		if l.logins == nil {
@@ -49,35 +53,75 @@ func (l *loader) bind(b vault.Binding, cred vault.Credential) proxy.Bound {
 	return bound
 }
 
+// bindCommand is bind for a credential that a program prints. It has no secret until the program has.
+func (l *loader) bindCommand(b vault.Binding, bound proxy.Bound, c command.Command) proxy.Bound {
+	id := b.Name + " " + bound.ID // another command is another source
+	source := l.commands[id]
+	if source == nil {
+		if l.commands == nil {
+			l.commands = map[string]*command.Source{}
+		}
+		source = command.NewSource(id, c, command.SourceOptions{
+			Start: l.s.opts.Start, Announce: func() { l.reload(context.Background()) },
+			Record: func() (func(error), error) { return l.s.recordRenewal(b) },
+			Warn: func(err error) {
+				l.s.opts.Log.Warn("a program that prints a credential failed; requests that need it are refused when it has "+
+					"expired", "binding", b.Name, "error", err)
+			},
+		})
+		l.commands[id] = source
+	}
+	if l.began {
+		source.Begin()
+	}
+	bound.Credential.Secret, bound.Login = source.Secret(), source
+	return bound
+}
+
 // maxTokens bounds the tokens of one login that stay redacted, in bytes. Each renewal builds the search for all of them
 // anew, which takes some 0.15 s of a core at this bound. Redacted are then those of the last 13 renewals where a token
 // has 1200 bytes, and of hundreds where it is short.
 const maxTokens = 16 << 10
 
-// redactTokens adds the tokens of a login to what stays redacted. The oldest make room for them; those of g stay.
-func (l *loader) redactTokens(g oauth.Grant) {
+// redactLatest adds secrets, of which one takes the place of another, to what stays redacted: those of a login, or what
+// a file or a program has. The oldest of the same id make room for them.
+func (l *loader) redactLatest(id, username string, secrets ...string) {
 	if l.tokens == nil {
 		l.tokens = map[string][]string{}
 	}
-	kept := l.tokens[g.ID]
-	for _, token := range []string{g.Token, g.Refresh} {
-		if token == "" {
+	kept, latest := l.tokens[id], 0
+	for _, secret := range secrets {
+		if secret == "" {
 			continue
 		}
-		l.redact(token, "")
+		latest++
+		l.redact(secret, username)
 		// The last ones are those in force: a refresh token that stays as it is does not grow old.
-		kept = append(slices.DeleteFunc(kept, func(k string) bool { return k == token }), token)
+		kept = append(slices.DeleteFunc(kept, func(k string) bool { return k == secret }), secret)
 	}
 	size := 0
-	for _, token := range kept {
-		size += len(token)
+	for _, secret := range kept {
+		size += len(secret)
 	}
-	for ; size > maxTokens && len(kept) > 2; kept = kept[1:] {
+	for ; size > maxTokens && len(kept) > latest; kept = kept[1:] {
 		oldest := kept[0]
 		size -= len(oldest)
+		if l.keepsElsewhere(id, oldest) {
+			continue
+		}
 		maps.DeleteFunc(l.secrets, func(_ string, c scrub.Credential) bool { return string(c.Secret) == oldest })
 	}
-	l.tokens[g.ID] = kept
+	l.tokens[id] = kept
+}
+
+// keepsElsewhere reports whether a secret is among the latest of another id.
+func (l *loader) keepsElsewhere(id, secret string) bool {
+	for other, kept := range l.tokens {
+		if other != id && slices.Contains(kept, secret) {
+			return true
+		}
+	}
+	return false
 }
 
 // setGrants makes g what the plane may do, and only then has its logins say that their tokens are fresh.
@@ -97,7 +141,11 @@ func (l *loader) setGrants(g *proxy.Grants) {
 func (s *Session) endLogins() {
 	s.loader.mu.Lock()
 	sources := slices.Collect(maps.Values(s.loader.logins))
+	commands := slices.Collect(maps.Values(s.loader.commands))
 	s.loader.mu.Unlock()
+	for _, source := range commands {
+		source.Close()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), loginsWait)
 	defer cancel()
 	for _, source := range sources { // which reload

@@ -26,10 +26,10 @@ func TestTheTokensOfALoginStayRedactedUpToABound(t *testing.T) {
 		const renewals = 2000
 		for n := range renewals {
 			g := oauth.Grant{ID: "login-one", Token: token("access", n), Refresh: token("constant", 0)}
-			l.redactTokens(g)
+			l.redactLatest(g.ID, "", g.Token, g.Refresh)
 			l.redact(g.Token, "x-access-token")
-			l.redactTokens(g) // a load for another reason
-			l.redactTokens(oauth.Grant{ID: "login-two", Token: token("other", 0)})
+			l.redactLatest(g.ID, "", g.Token, g.Refresh) // a load for another reason
+			l.redactLatest("login-two", "", token("other", 0))
 		}
 		has := func(secret string) bool {
 			_, ok := l.secrets["\x00"+secret]

@@ -30,7 +30,7 @@ import (
 func newSession(opts Options) *Session {
 	return &Session{
 		opts: opts.withDefaults(), id: audit.NewID(), vault: opts.Vault, start: time.Now(), ready: make(chan struct{}),
-		tally: tally{optional: opts.Optional, prices: opts.Config.Prices},
+		tally: tally{optional: opts.Optional, prices: opts.Config.Prices, observe: opts.Observe},
 	}
 }
 
@@ -59,7 +59,15 @@ func (s *Session) openLog(context.Context) (err error) {
 	r := auditlog.Reporter{Log: s.opts.Log}
 	s.audit, err = audit.Open(filepath.Join(s.opts.Home, "audit.db"), audit.Options{
 		Durability: s.opts.Config.Audit.Durability, Session: s.id,
-		OnBroken: r.Broken, OnOutage: r.Outage, OnLost: r.Lost, OnDamage: r.Damaged, OnTurn: r.Turn,
+		OnBroken: r.Broken, OnLost: r.Lost, OnTurn: r.Turn,
+		OnOutage: func(o audit.Outage) {
+			s.outage.Store(!o.Over && !o.Admitting)
+			r.Outage(o)
+		},
+		OnDamage: func(d *audit.DamageError) {
+			s.damaged.Store(d != nil)
+			r.Damaged(d)
+		},
 		OnCommitted: s.openExport(),
 	})
 	if err == nil {
@@ -83,7 +91,7 @@ func openHint(err error, home string) error {
 }
 
 func (s *Session) openStore(context.Context) (err error) {
-	if s.store = s.opts.Store; s.store != nil {
+	if s.store = s.opts.Store; s.store != nil || s.opts.Grants != nil {
 		return nil
 	}
 	if s.store, err = store.Open(filepath.Join(s.opts.Home, "store")); err != nil {

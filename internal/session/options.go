@@ -4,11 +4,13 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"os/exec"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/internal/approvals"
 	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/filelock"
@@ -22,11 +24,11 @@ import (
 	"github.com/ALRubinger/aileron/vault"
 )
 
-// Options describes the session that [Open] opens. Home and Vault are required.
+// Options describes the session that [Open] opens. Home is required, and Vault or Grants.
 type Options struct {
 	Home  string // holds everything that aileron keeps
 	Agent string // name of the command; "" for the proxy alone
-	Mode  string // podman, docker, native, off or proxy; auto until the engine is found, see [Session.NoteMode]
+	Mode  string // podman, docker, native, off, proxy or serve; auto until the engine is found, see [Session.NoteMode]
 	// Detached marks a session whose command has no person's terminal, see package detached.
 	Detached bool
 
@@ -85,10 +87,20 @@ type Options struct {
 	// UpstreamCA is the file of the roots in Upstream, for session.started. "" is none.
 	UpstreamCA string
 
+	// Grants takes the place of the store and the vault. The session opens without any of them, and has them from its
+	// first [Session.Reload] on: what cannot be used is left out and recorded, also at the start. Nil: there are none.
+	Grants Grants
+	// Observe is called with each row of a request, an approval or a renewal when it is recorded. It must not block. Nil:
+	// nothing is.
+	Observe func(*audit.Row)
+
 	// Vault is that of the home. Unlock returns it unlocked; it is called if a
-	// credential is bound, and may ask for a passphrase until its context ends.
+	// credential is bound, and may ask for a passphrase until its context ends. With Grants, neither is used.
 	Vault  *vault.Vault
 	Unlock func(context.Context) (*vault.Vault, error)
+
+	// Start starts the programs that print credentials; nil is [exec.Cmd.Start].
+	Start func(*exec.Cmd) error
 
 	// Stop ends the session from the moment it is listed; nil means that only its
 	// control socket does.

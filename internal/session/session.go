@@ -51,8 +51,10 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ALRubinger/aileron/audit"
@@ -87,13 +89,14 @@ type Session struct {
 	home os.FileInfo // the home as it was at the start
 	lock *os.File
 
-	audit  *audit.Log
-	tally  tally // of what the plane records
-	store  *store.Store
-	vault  *vault.Vault
-	loader *loader
-	ca     *ca.Session
-	plane  *proxy.Plane
+	audit           *audit.Log
+	outage, damaged atomic.Bool // of the audit log
+	tally           tally       // of what the plane records
+	store           *store.Store
+	vault           *vault.Vault
+	loader          *loader
+	ca              *ca.Session
+	plane           *proxy.Plane
 
 	ledger  *meter.Ledger
 	daybook *daybook.Book // nil: there is no budget of a day
@@ -218,6 +221,22 @@ func (s *Session) NoteSandbox(sandbox Sandbox) { s.sandbox = sandbox }
 // Tally returns what became of the session's requests so far.
 func (s *Session) Tally() Tally { return s.tally.read() }
 
+// Health is what a session can do at one moment.
+type Health struct {
+	Draining bool  // requests are refused, because the session ends
+	Writable bool  // the audit log can be written: otherwise requests are refused
+	Queued   int64 // bytes of rows that are durable, and not in audit.db yet
+
+	Connectors, Credentials int // that are granted, and bound
+}
+
+// Health returns what the session can do now.
+func (s *Session) Health() Health {
+	g := s.plane.Grants()
+	return Health{Draining: s.plane.Draining().Err() != nil, Writable: !s.outage.Load() && !s.damaged.Load(),
+		Queued: s.audit.Queued(), Connectors: len(g.Index.Connectors()), Credentials: len(g.Bound)}
+}
+
 // Abandon closes a session whose command did not begin. The caller returns why
 // it did not, so the error of Close goes to [Options.Report].
 func (s *Session) Abandon(ctx context.Context) {
@@ -331,6 +350,11 @@ func (s *Session) RootPEM() []byte { return s.ca.RootPEM() }
 // Connectors returns the connectors of the last load. The list is replaced and
 // never changed.
 func (s *Session) Connectors() []*spec.Connector { return s.loader.installed() }
+
+// IsGranted reports whether a connector is in force.
+func (s *Session) IsGranted(fqn spec.FQN) bool {
+	return slices.ContainsFunc(s.plane.Grants().Index.Connectors(), func(c *spec.Connector) bool { return c.FQN == fqn })
+}
 
 // Placeholders returns the variables, as NAME=VALUE, with which connectors
 // stand for credentials that the command must not have.

@@ -72,7 +72,8 @@ const (
 
 // tally counts the rows of a session as they are recorded. Its zero value has counted nothing.
 type tally struct {
-	optional []Request // set before the first row
+	optional []Request        // set before the first row
+	observe  func(*audit.Row) // likewise; nil: nothing is
 
 	mu       sync.Mutex
 	sum      Tally
@@ -115,6 +116,9 @@ func (t tallied) AppendSoon(ctx context.Context, r audit.Row) error {
 
 // add counts the outcome that r records. An intent is none.
 func (t *tally) add(r *audit.Row) {
+	if t.observe != nil {
+		t.observe(r)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.renewed(r)

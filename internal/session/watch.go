@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/ALRubinger/aileron/internal/dirwatch"
@@ -30,24 +31,46 @@ type follower interface {
 	Moved() bool
 }
 
-// watch refreshes the grants when the store, the actions or the vault change, until ctx ends.
+// watch refreshes the grants when the store, the actions or the vault change, or what [Options.Grants] reads, until ctx
+// ends.
 func (l *loader) watch(ctx context.Context) {
-	in := func(path ...string) string { return filepath.Join(append([]string{l.s.opts.Home}, path...)...) }
-	w, err := dirwatch.New(
-		dirwatch.Dir{Path: in(), Names: []string{"store", "vault", "actions"}},
-		dirwatch.Dir{Path: in("store"), Names: []string{"connectors"}},
-		dirwatch.Dir{Path: in("store", "connectors")},
-		dirwatch.Dir{Path: in("store", "connectors", "sha256"), Deep: true},
-		dirwatch.Dir{Path: in("vault"), Deep: true},
-		dirwatch.Dir{Path: in("actions")},
-	)
-	if err != nil {
-		poll(ctx, l.refresh)
-		return
+	for ctx.Err() == nil {
+		dirs := l.dirs()
+		w, err := dirwatch.New(dirs...)
+		if err != nil {
+			poll(ctx, l.refresh)
+			return
+		}
+		moved, cancel := context.WithCancel(ctx)
+		follow(moved, w, w.C, func(ctx context.Context) bool {
+			settled := l.refresh(ctx)
+			if !slices.EqualFunc(dirs, l.dirs(), sameDir) {
+				cancel() // others are to be followed now
+			}
+			return settled
+		})
+		cancel()
+		w.Close()
 	}
-	defer w.Close()
-	follow(ctx, w, w.C, l.refresh)
 }
+
+// dirs returns the directories in which a change is to be noticed.
+func (l *loader) dirs() []dirwatch.Dir {
+	if g := l.s.opts.Grants; g != nil {
+		return g.Dirs()
+	}
+	in := func(path ...string) string { return filepath.Join(append([]string{l.s.opts.Home}, path...)...) }
+	return []dirwatch.Dir{
+		{Path: in(), Names: []string{"store", "vault", "actions"}},
+		{Path: in("store"), Names: []string{"connectors"}},
+		{Path: in("store", "connectors")},
+		{Path: in("store", "connectors", "sha256"), Deep: true},
+		{Path: in("vault"), Deep: true},
+		{Path: in("actions")},
+	}
+}
+
+func sameDir(a, b dirwatch.Dir) bool { return a.Path == b.Path && a.Deep == b.Deep }
 
 // poll calls look every moment until ctx ends.
 func poll(ctx context.Context, look func(context.Context) bool) {

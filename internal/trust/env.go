@@ -77,3 +77,14 @@ func javaHosts(hosts []string) string {
 	}
 	return strings.Join(out, "|")
 }
+
+// Exports returns variables, each NAME=VALUE, as lines that a POSIX shell and fish evaluate.
+func Exports(env []string) string {
+	var lines strings.Builder
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		// In quotes a backslash is itself for the one and may be an escape for the other, so that it is outside of them.
+		lines.WriteString("export " + name + "='" + strings.NewReplacer("'", `'\''`, `\`, `'\\'`).Replace(value) + "'\n")
+	}
+	return lines.String()
+}

@@ -33,6 +33,9 @@ const (
 // knownFiles returns the names of all that a package may have, and that is read.
 func knownFiles() []string { return append(slices.Clone(hashedFiles), signatureFile, trustFile) }
 
+// FileNames returns the names of the files on which the hash of a connector depends.
+func FileNames() []string { return slices.Clone(hashedFiles) }
+
 // carried returns the signatures and the vouches of a package together; nil if it has no signature.
 func (c contents) carried() []byte {
 	sig, ok := c[signatureFile]

@@ -129,6 +129,8 @@ func Describe(b vault.Binding) string {
 		return "ended: log in again with aileron binding rebind " + b.Name
 	case b.Renewal == Automatic:
 		return "renewed automatically"
+	case b.Login == "":
+		return "printed by a command"
 	case b.Expires.IsZero():
 		return "not renewed: the service does not say when it expires"
 	}

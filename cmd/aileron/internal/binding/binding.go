@@ -26,6 +26,8 @@ func registerSecret(cmd *cobra.Command, from *bindings.SecretSource) {
 	f := cmd.Flags()
 	f.StringVar(&from.File, "secret-file", "", "file that holds only the secret (- for standard input)")
 	f.BoolVar(&from.Stdin, "secret-stdin", false, "read the secret from standard input")
+	f.StringVar(&from.Exec, "secret-exec", "", "shell command that prints the secret, or "+
+		`{"value","expires_at"}; run by sessions when they need it`)
 	f.StringVar(&from.Username, "username", "", "user name, for kind basic")
 	cli.PassphraseFlag(cmd, &from.PassphraseFile)
 }
@@ -56,8 +58,8 @@ func checkLogin(in *bindings.Login) error {
 
 // checkSecret returns an error if flags name the secret twice.
 func checkSecret(from *bindings.SecretSource) error {
-	if from.File != "" && from.Stdin {
-		return failure.Usagef("--secret-file and --secret-stdin exclude each other")
+	if from.File != "" && from.Stdin || from.Exec != "" && (from.File != "" || from.Stdin) {
+		return failure.Usagef("--secret-file, --secret-stdin and --secret-exec exclude each other")
 	}
 	if from.File == "-" {
 		from.File, from.Stdin = "", true

@@ -76,6 +76,9 @@ func lastUse(ctx context.Context, a *cli.App, name string) (time.Time, error) {
 
 // printLogin prints what is known of the login of a binding.
 func printLogin(out io.Writer, b vault.Binding) {
+	if b.Login == "" && b.Renewal != "" {
+		fmt.Fprintf(out, "renewal    %s\n", oauth.Describe(b))
+	}
 	if b.Login == "" {
 		return
 	}

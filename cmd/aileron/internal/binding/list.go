@@ -47,7 +47,7 @@ func printBindings(a *cli.App, all []vault.Binding) error {
 	w := tabwriter.NewWriter(a.FittedOut(), 0, 0, 2, ' ', 0)
 	for _, b := range all {
 		fmt.Fprintf(w, "%s\t%s\t%s", b.Name, b.Connector, b.Updated.Format(time.DateOnly))
-		if b.Login != "" {
+		if b.Login != "" || b.Renewal != "" {
 			fmt.Fprintf(w, "\t%s", oauth.Describe(b))
 		}
 		fmt.Fprintln(w)

@@ -40,6 +40,7 @@ func newBindingSetupCommand(a *cli.App) *cobra.Command {
 			"renews its tokens as long as the service does.",
 		Example: `  aileron binding setup github --identity work --secret-file token.txt
   pass show work/github | aileron binding setup github --secret-stdin
+  aileron binding setup github --secret-exec 'op read op://Work/github/token'
   aileron binding setup --secrets-file secrets.txt
   aileron binding setup linear --client-id ID --no-browser`,
 		Args: cobra.ArbitraryArgs,
@@ -64,7 +65,7 @@ func (o *bindingSetupOptions) check() error {
 	switch {
 	case o.List != "" && (o.SecretSource.Given() || o.Login.Given() || o.Username != ""):
 		return failure.Usagef("--secrets-file has the secrets and user names: " +
-			"it excludes --secret-file, --secret-stdin, --username, --client-id, --client-secret-file")
+			"it excludes --secret-file, --secret-stdin, --secret-exec, --username, --client-id, --client-secret-file")
 	case o.List != "" && len(o.Connectors) > 0:
 		return failure.Usagef("--secrets-file names the connectors: it excludes CONNECTOR")
 	case o.List == "" && len(o.Connectors) == 0:

@@ -44,25 +44,32 @@ func (o *SessionOptions) RegisterQuiet(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&o.Quiet, "quiet", "q", false, "do not report at the end what happened in the session")
 }
 
+// Register adds all flags.
 func (o *SessionOptions) Register(cmd *cobra.Command) {
+	o.RegisterTraffic(cmd)
+	f := cmd.Flags()
+	f.StringArrayVar(&o.Binds, "bind", nil, "CONNECTOR=IDENTITY: which binding of a connector to use (repeatable)")
+	f.StringSliceVar(&o.Connectors, "connector", nil,
+		"use only these of the installed connectors: CONNECTOR[@VERSION],… (repeatable)")
+	PassphraseFlag(cmd, &o.PassphraseFile)
+}
+
+// RegisterTraffic adds the flags that are not about the store and the vault of the home.
+func (o *SessionOptions) RegisterTraffic(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.Egress, "egress", "deny", "what happens to hosts that no connector names: deny or passthrough")
 	f.BoolVar(&o.Learn, "learn", false,
 		"let hosts that no connector names pass, as --egress=passthrough does, and note what aileron learn needs")
 	cmd.MarkFlagsMutuallyExclusive("learn", "egress")
 	o.UpstreamOptions.Register(cmd)
-	f.StringArrayVar(&o.Binds, "bind", nil, "CONNECTOR=IDENTITY: which binding of a connector to use (repeatable)")
 	f.StringSliceVar(&o.Allow, "allow", nil,
 		"HOST[:PORT],…: allow requests to hosts that no connector names, for this session, without credentials (repeatable)")
 	f.StringArrayVar(&o.Approve, "approve", nil,
 		"METHOD PATH or METHOD HOST/PATH: ask before such requests, as in 'POST *' (repeatable)")
 	f.StringArrayVar(&o.Budget, "budget", nil,
 		"NAME=AMOUNT: deny requests once this session has used so much, as in output_tokens=2M (repeatable)")
-	f.StringSliceVar(&o.Connectors, "connector", nil,
-		"use only these of the installed connectors: CONNECTOR[@VERSION],… (repeatable)")
 	f.StringVar(&o.Capture, "capture", "",
 		"record requests and responses with headers and bodies, redacted, in this new HAR file")
-	PassphraseFlag(cmd, &o.PassphraseFile)
 }
 
 func (o *SessionOptions) Check() error {

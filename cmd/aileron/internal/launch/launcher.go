@@ -71,12 +71,11 @@ func openSession(
 	ctx context.Context, a *cli.App, opts *cli.SessionOptions, conf config.Config, environ *approvals.Environ,
 	s session.Options,
 ) (*session.Session, error) {
-	up, err := opts.Upstream(conf)
+	err := describeTraffic(a, opts, conf, environ, &s)
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := opts.Bindings(a.Dir)
-	if err != nil {
+	if s.Bindings, err = opts.Bindings(a.Dir); err != nil {
 		return nil, err
 	}
 	if s.Connectors, s.Versions, err = opts.Used(a.Dir); err != nil {
@@ -85,13 +84,32 @@ func openSession(
 	s.Store, _ = a.OpenStore() // the session opens it again, and records why it cannot
 	s.Reading = opts.Reading
 	connectors.WarnOfRemovedKeys(a.Dir, s.Connectors, s.Versions)
-	s.Config, s.Upstream, s.Passthrough, s.Bindings = conf, up, opts.Egress == "passthrough", chosen
+	s.Detached, s.Vault = a.Detached != nil, a.VaultAt(s.Home)
+	s.Unlock = func(ctx context.Context) (*vault.Vault, error) {
+		if opts.Opened != nil {
+			return opts.Opened, nil
+		}
+		return a.OpenVault(ctx, opts.PassphraseFile)
+	}
+	s.Log, s.Infof, s.Report = a.Logger(), a.Infof, func(err error) { printError(a, err) }
+	return session.Open(ctx, s)
+}
+
+// describeTraffic puts into s what the flags and config.toml say of requests: which are allowed or asked about, how
+// upstreams are reached, and what is recorded.
+func describeTraffic(
+	a *cli.App, opts *cli.SessionOptions, conf config.Config, environ *approvals.Environ, s *session.Options,
+) (err error) {
+	if s.Upstream, err = opts.Upstream(conf); err != nil {
+		return err
+	}
+	s.Config, s.Passthrough = conf, opts.Egress == "passthrough"
 	s.Allow, s.Shared, s.Optional, s.Learn = opts.Allow, opts.Shares, opts.Optional, opts.Learn
 	if s.Approve, err = opts.Asks(conf.Approval.Approve...); err != nil {
-		return nil, err
+		return err
 	}
 	if s.Budget, err = conf.Budget.OfSession(opts.Budget, opts.Project.Budget()); err != nil {
-		return nil, err
+		return err
 	}
 	if len(s.Approve) > 0 && len(conf.Tunnel) > 0 {
 		a.Infof("aileron: approve asks about no request to the hosts of tunnel in config.toml: they are not decrypted")
@@ -105,17 +123,8 @@ func openSession(
 	}
 	s.Project = opts.ProjectFile()
 	s.Version, s.UpstreamCA = a.Build.String(), cmp.Or(opts.UpstreamCA, conf.Upstream.CA)
-	s.Detached = a.Detached != nil
-	s.Capture, s.Export = opts.Capture, a.ExportTarget()
-	s.Locks, s.Vault = a.Locks, a.VaultAt(s.Home)
-	s.Unlock = func(ctx context.Context) (*vault.Vault, error) {
-		if opts.Opened != nil {
-			return opts.Opened, nil
-		}
-		return a.OpenVault(ctx, opts.PassphraseFile)
-	}
-	s.Log, s.Infof, s.Report = a.Logger(), a.Infof, func(err error) { printError(a, err) }
-	return session.Open(ctx, s)
+	s.Capture, s.Export, s.Locks, s.Start = opts.Capture, a.ExportTarget(), a.Locks, a.Protected.Start
+	return nil
 }
 
 // notifier returns what tells the person of a request that waits. It prints where no command has the terminal.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -17,6 +16,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/internal/trust"
 )
 
 type proxyOptions struct {
@@ -169,21 +169,10 @@ func (o *proxyOptions) printReady(a *cli.App, host *launch.HostSession) error {
 		if !launch.IsTerminal(a.Child.Stdout) {
 			out = a.Child.Stdout // a shell evaluates these lines: a path in them keeps its bytes
 		}
-		lines := ""
-		for _, e := range host.Environment() {
-			lines += exportLine(e) + "\n"
-		}
-		_, err := io.WriteString(out, lines)
+		_, err := io.WriteString(out, trust.Exports(host.Environment()))
 		return err
 	}
 	_, err := fmt.Fprintf(a.Stdout, "session  %s\nproxy    %s\nca       %s\napi      %s\n",
 		host.ID(), host.ProxyURL, host.CAFile, host.APIURL)
 	return err
-}
-
-// exportLine returns NAME=VALUE as a line that a POSIX shell and fish evaluate. In quotes a backslash is itself for the
-// one and may be an escape for the other, so that it is outside of them.
-func exportLine(e string) string {
-	name, value, _ := strings.Cut(e, "=")
-	return "export " + name + "='" + strings.NewReplacer("'", `'\''`, `\`, `'\\'`).Replace(value) + "'"
 }
