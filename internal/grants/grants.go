@@ -200,7 +200,7 @@ func (s *Source) Fingerprint() (string, error) {
 	note(filepath.Join(s.dir, File))
 	d, err := s.readDocument()
 	if err != nil {
-		return hex.EncodeToString(h.Sum(nil)), nil //nolint:nilerr // All returns it
+		return hex.EncodeToString(h.Sum(nil)), nil // All returns the error
 	}
 	for _, c := range d.Connectors {
 		if c.Dir != "" {

@@ -207,7 +207,7 @@ func (w *world) probe(t *testing.T, path string) (int, string) {
 	t.Helper()
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return unixsocket.Dial(ctx, w.health) }}}
-	res := must.Get(fetch(t, c, "http://health"+path))(t)
+	res := must.Get(fetch(t, c, "http://health"+path))(t) //nolint:bodyclose // closed below
 	defer res.Body.Close()
 	return res.StatusCode, string(must.Get(io.ReadAll(res.Body))(t))
 }
@@ -448,7 +448,7 @@ func TestADrainLetsStreamsEnd(t *testing.T) {
 	c := w.client(t)
 	began := make(chan *http.Response)
 	go func() {
-		res, err := c.Get("https://api.github.com/rate_limit") //nolint:noctx,bodyclose // closed below
+		res, err := c.Get("https://api.github.com/rate_limit") //nolint:bodyclose // closed below
 		if err != nil {
 			t.Error(err)
 		}
