@@ -81,15 +81,14 @@ type Summary struct {
 // Summarize counts the selected rows, and returns their groups, intents included. The outcome of a selected intent is
 // looked for in the whole log, if its session has not ended.
 func (l *Log) Summarize(ctx context.Context, filter Filter) (Summary, []Group, error) {
-	s := Summary{Events: map[string]int64{}, Decisions: map[string]int64{}, Reasons: map[string]int64{}}
+	var s Summary
 	groups, err := l.countOpen(ctx, filter, &s)
 	if err != nil {
 		return s, nil, err
 	}
-	for _, g := range groups {
-		s.add(g)
-	}
-	s.Unknown = s.Events[string(EventProxyUnknown)]
+	open := s.Open
+	s = SummaryOf(groups)
+	s.Open = open
 	spills, err := Spills(l.path)
 	for _, spill := range spills {
 		if filter.Session == "" || filter.Session == spill.Session {
@@ -97,6 +96,16 @@ func (l *Log) Summarize(ctx context.Context, filter Filter) (Summary, []Group, e
 		}
 	}
 	return s, groups, err
+}
+
+// SummaryOf returns the counts of groups that have intents too.
+func SummaryOf(groups []Group) Summary {
+	s := Summary{Events: map[string]int64{}, Decisions: map[string]int64{}, Reasons: map[string]int64{}}
+	for _, g := range groups {
+		s.add(g)
+	}
+	s.Unknown = s.Events[string(EventProxyUnknown)]
+	return s
 }
 
 // countOpen counts the selected intents without an outcome, and returns the groups of the selected rows. Only sessions

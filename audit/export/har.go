@@ -66,12 +66,17 @@ func WriteEmptyHAR(w io.Writer, version string) error {
 // maxUnpaired bounds the intents for which WriteHAR remembers that no outcome was found yet.
 const maxUnpaired = 1 << 17
 
+// Rows are the rows of an [audit.Log], or of another place that has its method.
+type Rows interface {
+	Each(ctx context.Context, filter audit.Filter, f func(audit.Row) error) error
+}
+
 // WriteHAR writes the exchanges among the selected rows as a HAR log: an entry each, in the order of their outcomes,
 // then those of which only the intent was selected. It reads rows alone, so there are no headers, queries or bodies.
 //
 // Other rows are not in it. Of an exchange beyond maxUnpaired that are open at once, the intent is an entry of its
 // own.
-func WriteHAR(ctx context.Context, l *audit.Log, w io.Writer, version string, filter audit.Filter) error {
+func WriteHAR(ctx context.Context, l Rows, w io.Writer, version string, filter audit.Filter) error {
 	out := NewHARWriter(w, version)
 	open := unpairedIntents{seqs: map[string]int64{}}
 	err := l.Each(ctx, filter, func(r audit.Row) error {
@@ -101,7 +106,7 @@ func WriteHAR(ctx context.Context, l *audit.Log, w io.Writer, version string, fi
 // eachOpen calls f for the intents that are still open. They are read a second time, because only their numbers were
 // kept.
 func eachOpen(
-	ctx context.Context, l *audit.Log, filter audit.Filter, open unpairedIntents, f func(audit.Row) error,
+	ctx context.Context, l Rows, filter audit.Filter, open unpairedIntents, f func(audit.Row) error,
 ) error {
 	first, last := int64(math.MaxInt64), int64(0)
 	for _, seq := range open.seqs {

@@ -37,6 +37,7 @@ var owners = []owner{
 	{"github.com/google/martian/v3", "proxy/capture/*.go", "as in audit/export/harentry.go"},
 	{"github.com/google/martian/v3", "audit/export/harentry.go", "the types of HAR 1.2; its Logger needs its own proxy"},
 	{"github.com/google/nftables", "sandbox/gateway/*.go", "the gateway's rules without tools in the image"},
+	{"github.com/jackc/pgx/v5", "internal/postgres/*.go", "the protocol of PostgreSQL, its URLs and password files"},
 	{"github.com/mmcloughlin/avo", "proxy/scrub/internal/asm/*.go", "generates assembly, in a module of its own"},
 	{"github.com/modelcontextprotocol/go-sdk", "internal/mcpserver/*.go", "the protocol of MCP, and its clients in tests"},
 	{"github.com/oklog/ulid/v2", "internal/otlp/batch.go", "a request's id is that of its trace"},

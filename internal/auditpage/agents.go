@@ -22,7 +22,7 @@ func (a *agents) with(l *openLog, f func(*review.Agents)) {
 	if a.turn != l.turn {
 		a.turn, a.known = l.turn, review.Agents{}
 	}
-	a.known.Open = func() (*audit.Log, error) { return l.Log, nil }
+	a.known.Open = func() (review.Log, error) { return l.Log, nil }
 	f(&a.known)
 }
 

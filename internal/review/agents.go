@@ -14,7 +14,7 @@ const maxAgents = 1 << 16
 // once, by the index of the log.
 type Agents struct {
 	// Open opens the log for a lookup. It returns nil if there is no log. The log is not closed.
-	Open func() (*audit.Log, error)
+	Open func() (Log, error)
 
 	known map[string]string // by session
 }
@@ -39,7 +39,7 @@ func (a *Agents) Of(ctx context.Context, r audit.Row) string {
 }
 
 // Load looks for the agents of all sessions at once.
-func (a *Agents) Load(ctx context.Context, l *audit.Log) error {
+func (a *Agents) Load(ctx context.Context, l Log) error {
 	return l.Each(ctx, audit.Filter{Event: audit.EventSessionStarted}, func(r audit.Row) error {
 		if _, known := a.known[r.SessionID]; !known {
 			agent, _ := agentOf(r)

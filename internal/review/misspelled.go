@@ -16,7 +16,7 @@ type chosenValue struct {
 }
 
 // Misspelled returns what was probably meant by a value of the filter that no event has, or "".
-func Misspelled(ctx context.Context, l *audit.Log, filter audit.Filter) string {
+func Misspelled(ctx context.Context, l Log, filter audit.Filter) string {
 	chosen := []chosenValue{
 		{"binding", filter.Binding, func(g audit.Group) string { return g.Binding }},
 		{"operation", filter.Operation, func(g audit.Group) string { return g.Operation }},
@@ -55,7 +55,7 @@ func Misspelled(ctx context.Context, l *audit.Log, filter audit.Filter) string {
 }
 
 // Connectors returns the FQNs of the connectors with a short name that the log has events of, sorted.
-func Connectors(ctx context.Context, l *audit.Log, name string) (found []string, err error) {
+func Connectors(ctx context.Context, l Log, name string) (found []string, err error) {
 	groups, err := l.Groups(ctx, audit.Filter{}, audit.GroupBy{})
 	for _, g := range groups {
 		if strings.HasSuffix(g.Connector, "/"+name) {

@@ -2,6 +2,7 @@ package review
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -32,13 +33,16 @@ func (e *AmbiguousError) List() string {
 	return text
 }
 
+// IsAmbiguous reports whether err is an [AmbiguousError].
+func IsAmbiguous(err error) bool { return errors.As(err, new(*AmbiguousError)) }
+
 func ambiguous(what, prefix string, ids []string) *AmbiguousError {
 	return &AmbiguousError{what, prefix, ids[:min(len(ids), maxListed)], len(ids) > maxListed}
 }
 
 // FindRow returns the row whose id begins with prefix. The error is [audit.ErrNotFound] if there is none, and an
 // [AmbiguousError] if there are several.
-func FindRow(ctx context.Context, l *audit.Log, prefix string) (audit.Row, error) {
+func FindRow(ctx context.Context, l Log, prefix string) (audit.Row, error) {
 	rows, err := l.Find(ctx, prefix, maxListed+1)
 	if err != nil {
 		return audit.Row{}, err
@@ -56,7 +60,7 @@ func FindRow(ctx context.Context, l *audit.Log, prefix string) (audit.Row, error
 // Select completes a filter with what only the log knows: the session whose id begins with filter.Session, and the
 // sessions of the agent so far, unless agent is empty. A beginning of no session is left as it is, and selects nothing.
 // The error is an [AmbiguousError] if several sessions begin so.
-func Select(ctx context.Context, l *audit.Log, filter *audit.Filter, agent string) (err error) {
+func Select(ctx context.Context, l Log, filter *audit.Filter, agent string) (err error) {
 	if agent != "" {
 		if filter.Sessions, err = SessionsOf(ctx, l, agent); err != nil {
 			return err

@@ -10,7 +10,7 @@ import (
 )
 
 // SessionsOf returns the ids of the sessions of an agent, in the order in which they started. It is not nil.
-func SessionsOf(ctx context.Context, l *audit.Log, agent string) ([]string, error) {
+func SessionsOf(ctx context.Context, l Log, agent string) ([]string, error) {
 	found := []string{}
 	err := eachSession(ctx, l, audit.Filter{}, func(r audit.Row) {
 		if name, _ := agentOf(r); name == agent && !slices.Contains(found, r.SessionID) {
@@ -24,7 +24,7 @@ func SessionsOf(ctx context.Context, l *audit.Log, agent string) ([]string, erro
 const startSlack = 24 * time.Hour
 
 // SessionsWith returns the ids of the sessions that begin with prefix, in the order in which they started.
-func SessionsWith(ctx context.Context, l *audit.Log, prefix string) (found []string, err error) {
+func SessionsWith(ctx context.Context, l Log, prefix string) (found []string, err error) {
 	prefix = strings.ToUpper(prefix)
 	var filter audit.Filter
 	if from, until, ok := audit.PrefixTimes(prefix); ok {
@@ -42,7 +42,7 @@ func SessionsWith(ctx context.Context, l *audit.Log, prefix string) (found []str
 }
 
 // eachSession calls f for the row of each session's start, and of what was not started.
-func eachSession(ctx context.Context, l *audit.Log, filter audit.Filter, f func(audit.Row)) error {
+func eachSession(ctx context.Context, l Log, filter audit.Filter, f func(audit.Row)) error {
 	for _, event := range []audit.Event{audit.EventSessionStarted, audit.EventSandboxDisabled} {
 		filter.Event = event
 		if err := l.Each(ctx, filter, func(r audit.Row) error { f(r); return nil }); err != nil {

@@ -36,9 +36,9 @@ func Spending(ctx context.Context, prices config.Prices, by string, agents *Agen
 }
 
 // Spent returns what the selected requests have used, by one of [SpentKinds].
-func Spent(ctx context.Context, l *audit.Log, filter audit.Filter, prices config.Prices, by string) ([]spending.Use,
+func Spent(ctx context.Context, l Log, filter audit.Filter, prices config.Prices, by string) ([]spending.Use,
 	error) {
-	sum := Spending(ctx, prices, by, &Agents{Open: func() (*audit.Log, error) { return l, nil }})
+	sum := Spending(ctx, prices, by, &Agents{Open: func() (Log, error) { return l, nil }})
 	for _, f := range Outcomes(filter) {
 		if err := l.Each(ctx, f, func(r audit.Row) error { sum.Add(&r); return nil }); err != nil {
 			return nil, err

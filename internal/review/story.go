@@ -24,8 +24,8 @@ type Story struct {
 }
 
 // Tell returns the story of a row.
-func Tell(ctx context.Context, l *audit.Log, r audit.Row) (Story, error) {
-	agents := Agents{Open: func() (*audit.Log, error) { return l, nil }}
+func Tell(ctx context.Context, l Log, r audit.Row) (Story, error) {
+	agents := Agents{Open: func() (Log, error) { return l, nil }}
 	s := Story{Row: r, Agent: agents.Of(ctx, r)}
 	other, err := Other(ctx, l, r)
 	if err != nil {
@@ -46,7 +46,7 @@ var errFound = errors.New("found")
 
 // Other returns the other row of a row's request: the outcome of an intent, or the intent of an outcome. It is nil if
 // there is none.
-func Other(ctx context.Context, l *audit.Log, r audit.Row) (*audit.Row, error) {
+func Other(ctx context.Context, l Log, r audit.Row) (*audit.Row, error) {
 	request, _ := r.Fields["request_id"].(string)
 	if request == "" || r.SessionID == "" {
 		return nil, nil //nolint:nilnil // it is of no request
@@ -81,7 +81,7 @@ func Other(ctx context.Context, l *audit.Log, r audit.Row) (*audit.Row, error) {
 }
 
 // findHash finds the content hash of the connector: as the session had it in force, or as it was installed.
-func (s *Story) findHash(ctx context.Context, l *audit.Log) error {
+func (s *Story) findHash(ctx context.Context, l Log) error {
 	r := s.Row
 	if r.ConnectorFQN == "" || r.SessionID == "" {
 		return nil

@@ -24,12 +24,12 @@ type Record struct {
 }
 
 // Summarize reads the selected rows once.
-func Summarize(ctx context.Context, l *audit.Log, filter audit.Filter) (s Summary, err error) {
+func Summarize(ctx context.Context, l Log, filter audit.Filter) (s Summary, err error) {
 	var groups []audit.Group
 	if s.Summary, groups, err = l.Summarize(ctx, filter); err != nil {
 		return s, err
 	}
-	agents := Agents{Open: func() (*audit.Log, error) { return l, nil }}
+	agents := Agents{Open: func() (Log, error) { return l, nil }}
 	if sessionsOf(groups, manySessions) == manySessions {
 		if err := agents.Load(ctx, l); err != nil {
 			return s, err
@@ -58,7 +58,7 @@ func sessionsOf(groups []audit.Group, most int) int {
 const maxChecked = 200_000
 
 // checkRecord verifies a log that is not too long.
-func checkRecord(ctx context.Context, l *audit.Log) (Record, error) {
+func checkRecord(ctx context.Context, l Log) (Record, error) {
 	newest, err := l.List(ctx, audit.Filter{Limit: 1, Newest: true})
 	if err != nil || len(newest) == 1 && newest[0].Seq > maxChecked {
 		return Record{}, err

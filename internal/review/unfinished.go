@@ -21,7 +21,7 @@ type Unfinished struct {
 
 // FindUnfinished returns the requests that no outcome among those of a filter stands for. It changes the filter to the
 // rows that it saw.
-func FindUnfinished(ctx context.Context, l *audit.Log, filter *audit.Filter) (u Unfinished, err error) {
+func FindUnfinished(ctx context.Context, l Log, filter *audit.Filter) (u Unfinished, err error) {
 	newest, err := l.List(ctx, audit.Filter{Limit: 1, Newest: true})
 	if err != nil || len(newest) == 0 {
 		return u, err
@@ -49,7 +49,7 @@ func FindUnfinished(ctx context.Context, l *audit.Log, filter *audit.Filter) (u 
 // Each calls show for the rows of a filter without intents, for u.Ended in their places, and for u.Waiting at the end,
 // each with what is shown in place of its decision, until the first error.
 func (u Unfinished) Each(
-	ctx context.Context, l *audit.Log, filter audit.Filter, show func(r audit.Row, decision string) error,
+	ctx context.Context, l Log, filter audit.Filter, show func(r audit.Row, decision string) error,
 ) error {
 	ended := u.Ended
 	err := l.Each(ctx, filter, func(r audit.Row) error {

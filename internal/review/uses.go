@@ -208,12 +208,12 @@ type Used struct {
 }
 
 // UsesOf returns what the credential was used for whose binding or connector has the name.
-func UsesOf(ctx context.Context, l *audit.Log, filter audit.Filter, name string) (used Used, err error) {
+func UsesOf(ctx context.Context, l Log, filter audit.Filter, name string) (used Used, err error) {
 	groups, err := l.Groups(ctx, filter, audit.GroupBy{})
 	if err != nil {
 		return used, err
 	}
-	agents := Agents{Open: func() (*audit.Log, error) { return l, nil }}
+	agents := Agents{Open: func() (Log, error) { return l, nil }}
 	uses := slices.DeleteFunc(Uses(ctx, groups, &agents), func(u Use) bool { return u.Binding == "" })
 	var known []string
 	for _, u := range uses {

@@ -23,7 +23,7 @@ func TestDenialsAreCountedWithTheCredentialOfTheirConnector(t *testing.T) {
 		group("two", "npm", "token", audit.DecisionProxied, 1),
 		group("one", "", "", audit.DecisionRejected, 17),
 	}
-	agents := &Agents{Open: func() (*audit.Log, error) { return nil, nil }}
+	agents := &Agents{Open: func() (Log, error) { return nil, nil }}
 	want := map[string]int64{"work": 5, "home": 7, "token": 13, "": 28}
 	uses := Uses(t.Context(), groups, agents)
 	for _, u := range uses {

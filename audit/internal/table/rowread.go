@@ -10,16 +10,27 @@ import (
 	"github.com/ALRubinger/aileron/audit/internal/chain"
 )
 
-// EachText calls f for the number and the text of TextColumn of every row, in order. It calls the driver directly:
-// scanning would copy each text once more.
+// EachText calls f for the number and the text of TextColumn of every row, in order.
 func EachText(ctx context.Context, conn *sql.Conn, f func(seq int64, text string) error) error {
-	query := "SELECT seq, " + chain.TextColumn() + " FROM events ORDER BY seq"
+	return eachText(ctx, conn, "ORDER BY seq", nil, f)
+}
+
+// eachText is EachText for the rows that the end of a query selects, which has numbers as its arguments. It calls the
+// driver directly: scanning would copy each text once more.
+func eachText(
+	ctx context.Context, conn *sql.Conn, which string, args []any, f func(seq int64, text string) error,
+) error {
+	query := "SELECT seq, " + chain.TextColumn() + " FROM events " + which
+	named := make([]driver.NamedValue, len(args))
+	for i, v := range args {
+		named[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	}
 	return conn.Raw(func(c any) error {
 		queryer, ok := c.(driver.QueryerContext)
 		if !ok {
 			return errors.New("the driver cannot query")
 		}
-		rows, err := queryer.QueryContext(ctx, query, nil)
+		rows, err := queryer.QueryContext(ctx, query, named)
 		if err != nil {
 			return err
 		}

@@ -3,14 +3,13 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/internal/auditlog"
+	"github.com/ALRubinger/aileron/internal/auditview"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/review"
@@ -19,6 +18,7 @@ import (
 // auditOptions are the filters that the audit commands share.
 type auditOptions struct {
 	filter       audit.Filter
+	from         *auditview.Source
 	agent        string
 	since, until string
 	limit        int
@@ -57,7 +57,7 @@ func (o *auditOptions) build(a *cli.App) (audit.Filter, error) {
 	if f.Connector, err = a.RecordedConnector(f.Connector); err != nil {
 		return f, err
 	}
-	if err := o.resolveSessions(a, &f); err != nil {
+	if err := o.resolveSessions(&f); err != nil {
 		return f, err
 	}
 	if f.Since, err = parseMoment(o.since, "--since", review.ParseMoment); err != nil {
@@ -74,34 +74,14 @@ func (o *auditOptions) build(a *cli.App) (audit.Filter, error) {
 }
 
 // resolveSessions replaces the beginning of a session's id by the id, and an agent by its sessions so far.
-func (o *auditOptions) resolveSessions(a *cli.App, f *audit.Filter) error {
+func (o *auditOptions) resolveSessions(f *audit.Filter) error {
 	if o.agent == "" && (f.Session == "" || audit.IsID(f.Session)) {
 		return nil
 	}
-	l, err := a.AuditReader()
-	if err != nil || l == nil {
-		return err
-	}
-	defer l.Close()
-	err = review.Select(context.Background(), l, f, o.agent)
-	if isAmbiguous(err) {
-		return ambiguousID(err)
-	}
-	return auditlog.Hint(err)
-}
-
-func isAmbiguous(err error) bool {
-	var several *review.AmbiguousError
-	return errors.As(err, &several)
-}
-
-// ambiguousID returns the usage error for an [review.AmbiguousError], with the ids to choose from.
-func ambiguousID(err error) error {
-	var several *review.AmbiguousError
-	if !errors.As(err, &several) {
-		return err
-	}
-	return hint.New(failure.Usagef("%v", several), "write more of one: %s", several.List())
+	err := o.from.Read(context.Background(), func(l review.Log) error {
+		return review.Select(context.Background(), l, f, o.agent)
+	})
+	return auditview.AmbiguousID(err)
 }
 
 // parseMoment returns the time that a flag names.
@@ -124,8 +104,22 @@ func New(a *cli.App) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  cli.SubcommandNeeded,
 	}
-	cmd.AddCommand(newAuditTailCommand(a), newAuditListCommand(a), newAuditShowCommand(a), newAuditSummaryCommand(a),
-		newAuditStatsCommand(a), newAuditUsedCommand(a), newAuditVerifyCommand(a), newAuditHeadCommand(a),
-		newAuditServeCommand(a), newAuditExportCommand(a), newAuditPruneCommand(a), newAuditRecoverCommand(a))
+	from := &auditview.Source{Console: a.Console, Dir: a.Dir, JSON: &a.JSON}
+	f := cmd.PersistentFlags()
+	f.StringVar(&from.DB, "db", "", "ask a database that logs were shipped to: postgres://USER@HOST/DATABASE, or @FILE")
+	f.StringVar(&from.Origin, "origin", "", "with --db, only the log of this installation")
+	cmd.AddCommand(newAuditTailCommand(a, from), newAuditListCommand(a, from), newAuditShowCommand(from),
+		newAuditSummaryCommand(a, from), newAuditStatsCommand(a, from), newAuditUsedCommand(a, from),
+		newAuditVerifyCommand(a, from), newAuditExportCommand(a, from))
+	for _, local := range []*cobra.Command{newAuditHeadCommand(a), newAuditServeCommand(a), newAuditPruneCommand(a),
+		newAuditRecoverCommand(a), newAuditShipCommand(a)} {
+		local.PreRunE = func(cmd *cobra.Command, _ []string) error {
+			if from.DB != "" {
+				return failure.Usagef("%s is about the log of this host: it has no --db", cmd.CommandPath())
+			}
+			return nil
+		}
+		cmd.AddCommand(local)
+	}
 	return cmd
 }

@@ -10,10 +10,12 @@ import (
 	"github.com/ALRubinger/aileron/audit/export"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/auditschema"
+	"github.com/ALRubinger/aileron/internal/auditview"
+	"github.com/ALRubinger/aileron/internal/review"
 )
 
-func newAuditExportCommand(a *cli.App) *cobra.Command {
-	opts := &auditOptions{}
+func newAuditExportCommand(a *cli.App, from *auditview.Source) *cobra.Command {
+	opts := &auditOptions{from: from}
 	format, schema := "jsonl", false
 	cmd := &cobra.Command{
 		Use:     "export",
@@ -32,7 +34,7 @@ func newAuditExportCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			read := false
-			err = a.ReadAudit(func(l *audit.Log) error {
+			err = from.Read(cmd.Context(), func(l review.Log) error {
 				read = true
 				switch format {
 				case "csv":
@@ -64,7 +66,7 @@ func printSchema(a *cli.App) error {
 	return err
 }
 
-func auditCSV(ctx context.Context, a *cli.App, l *audit.Log, filter audit.Filter) error {
+func auditCSV(ctx context.Context, a *cli.App, l review.Log, filter audit.Filter) error {
 	w := export.NewCSV(a.Stdout)
 	return errors.Join(l.Each(ctx, filter, w.Write), w.End())
 }

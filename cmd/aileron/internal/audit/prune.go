@@ -12,6 +12,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	"github.com/ALRubinger/aileron/internal/auditlog"
+	"github.com/ALRubinger/aileron/internal/auditview"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/review"
 	"github.com/ALRubinger/aileron/internal/session"
@@ -63,7 +64,7 @@ func (o *auditPruneOptions) run(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	q := audit.PruneQuery{Before: before, Evidence: audit.Evidence{Keys: o.keys}}
-	if q.Evidence.Heads, err = readKept(a, o.heads); err != nil {
+	if q.Evidence.Heads, err = auditview.ReadKept(a.Console, o.heads); err != nil {
 		return err
 	}
 	home, err := a.Home()

@@ -8,13 +8,14 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/auditview"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/review"
 )
 
-func newAuditStatsCommand(a *cli.App) *cobra.Command {
-	opts, by := &auditOptions{}, "binding"
+func newAuditStatsCommand(a *cli.App, from *auditview.Source) *cobra.Command {
+	opts, by := &auditOptions{from: from}, "binding"
 	cmd := &cobra.Command{
 		Use:     "stats",
 		Short:   "Count requests by binding, connector, operation, host, session or reason",
@@ -28,7 +29,7 @@ func newAuditStatsCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.ReadAudit(func(l *audit.Log) error {
+			return from.Read(cmd.Context(), func(l review.Log) error {
 				groups, err := l.Groups(cmd.Context(), filter, audit.GroupBy{Hosts: by == "host"})
 				if err != nil {
 					return err
@@ -38,7 +39,7 @@ func newAuditStatsCommand(a *cli.App) *cobra.Command {
 					return a.PrintJSON(stats)
 				}
 				if len(stats) == 0 {
-					noMatch(cmd.Context(), a, l, filter)
+					from.NoMatch(cmd.Context(), l, filter)
 					return nil
 				}
 				return printStats(a, by, stats)

@@ -3,13 +3,13 @@ package audit
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/auditview"
 	"github.com/ALRubinger/aileron/internal/review"
 )
 
-func newAuditSummaryCommand(a *cli.App) *cobra.Command {
-	opts := &auditOptions{}
+func newAuditSummaryCommand(a *cli.App, from *auditview.Source) *cobra.Command {
+	opts := &auditOptions{from: from}
 	cmd := &cobra.Command{
 		Use:   "summary",
 		Short: "Show who used which credential, for what, what was refused, and whether the record verifies",
@@ -21,7 +21,7 @@ func newAuditSummaryCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.ReadAudit(func(l *audit.Log) error {
+			return from.Read(cmd.Context(), func(l review.Log) error {
 				s, err := review.Summarize(cmd.Context(), l, filter)
 				if err != nil {
 					return err

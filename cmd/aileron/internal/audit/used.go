@@ -7,13 +7,14 @@ import (
 
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/auditview"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/review"
 	"github.com/ALRubinger/aileron/internal/spending"
 )
 
-func newAuditUsedCommand(a *cli.App) *cobra.Command {
-	opts, by := &auditOptions{}, "model"
+func newAuditUsedCommand(a *cli.App, from *auditview.Source) *cobra.Command {
+	opts, by := &auditOptions{from: from}, "model"
 	cmd := &cobra.Command{
 		Use:   "used [BINDING]",
 		Short: "Show what was used, in requests, bytes, tokens and money, or who used a credential, and for what",
@@ -28,9 +29,9 @@ func newAuditUsedCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.ReadAudit(func(l *audit.Log) error {
+			return from.Read(cmd.Context(), func(l review.Log) error {
 				if len(args) == 0 {
-					return printSpent(cmd.Context(), a, l, filter, by)
+					return printSpent(cmd.Context(), a, from, l, filter, by)
 				}
 				used, err := review.UsesOf(cmd.Context(), l, filter, args[0])
 				if err != nil {
@@ -48,7 +49,9 @@ func newAuditUsedCommand(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-func printSpent(ctx context.Context, a *cli.App, l *audit.Log, filter audit.Filter, by string) error {
+func printSpent(
+	ctx context.Context, a *cli.App, from *auditview.Source, l review.Log, filter audit.Filter, by string,
+) error {
 	_, conf, err := a.Settings()
 	if err != nil {
 		return err
@@ -60,7 +63,7 @@ func printSpent(ctx context.Context, a *cli.App, l *audit.Log, filter audit.Filt
 	case a.JSON:
 		return a.PrintJSON(uses)
 	case len(uses) == 0:
-		noMatch(ctx, a, l, filter)
+		from.NoMatch(ctx, l, filter)
 		return nil
 	}
 	return spending.Print(a.Stdout, by, uses, a.OutputColumns())

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/audit"
-	auditcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/audit"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
 	launchcmd "github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
+	"github.com/ALRubinger/aileron/internal/auditview"
 	"github.com/ALRubinger/aileron/internal/demo"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
@@ -64,7 +64,8 @@ func runDemo(ctx context.Context, a *cli.App, engine string) error {
 		return err
 	}
 	fmt.Fprintf(a.Stdout, "\n# on the host: what a reviewer sees (aileron audit list)\n")
-	if err := auditcmd.AuditList(ctx, sub, audit.Filter{}, true, false); err != nil {
+	log := &auditview.Source{Console: sub.Console, Dir: sub.Dir, JSON: &sub.JSON}
+	if err := log.List(ctx, audit.Filter{}, true, false); err != nil {
 		return err
 	}
 	done, err := demo.Verdict(ctx, sub.Dir, boxed)

@@ -91,6 +91,6 @@ func usesOfSession(ctx context.Context, a *cli.App, id string) ([]review.Use, er
 	if audit.IsDamaged(err) {
 		err = nil // as above
 	}
-	agents := review.Agents{Open: func() (*audit.Log, error) { return l, nil }}
+	agents := review.Agents{Open: func() (review.Log, error) { return l, nil }}
 	return append([]review.Use{}, review.Uses(ctx, groups, &agents)...), err
 }

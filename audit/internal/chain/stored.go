@@ -1,0 +1,70 @@
+package chain
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// CanonicalNames returns the names of the columns of RowText.Values, in their order.
+func CanonicalNames() []string {
+	names := make([]string, len(canonicalColumns))
+	for i, c := range canonicalColumns {
+		names[i] = c.name
+	}
+	return names
+}
+
+// TextOf returns a row that was read column by column as the text that is hashed.
+func TextOf(r *FullRow) RowText {
+	return RowText{Seq: r.Seq, row: string(r.Canonical(nil, r.Stored)), Prev: r.PrevHash, Hash: r.Hash, Fields: r.Stored,
+		Ts: r.TS.UnixNano(), Strange: true, Values: [len(canonicalColumns)]string{
+			r.ID, string(r.Event), r.SessionID, string(r.Source), string(r.Decision), r.Reason, r.ConnectorFQN,
+			r.ConnectorVersion, r.Tool, r.Operation, r.Binding, r.Method, r.Scheme, r.Host, strconv.Itoa(r.Port), r.Path,
+			r.HTTPVersion, strconv.Itoa(r.Status), strconv.FormatInt(r.RequestBytes, 10),
+			strconv.FormatInt(r.ResponseBytes, 10), strconv.Itoa(r.Redactions), strconv.FormatInt(r.DurationUS, 10),
+			r.Stamp(),
+		}}
+}
+
+// HasItsHash reports whether the content of the row has its hash.
+func (r *RowText) HasItsHash() bool {
+	sum := sha256.Sum256(append(append(make([]byte, 0, len(r.Prev)+len(r.row)), r.Prev...), r.row...))
+	return hex.EncodeToString(sum[:]) == r.Hash
+}
+
+// Size returns about how many bytes the row has.
+func (r *RowText) Size() int { return len(r.row) + len(r.Prev) + len(r.Hash) }
+
+// Event returns what the row records.
+func (r *RowText) Event() Event { return Event(r.Values[CanonicalEvent]) }
+
+// ErrAnotherKey is returned for a signed head that is signed by none of the keys.
+var ErrAnotherKey = errors.New("it is signed by another key")
+
+// OpenSignedHead returns the head that a note signs, and the name of its key. It must be signed by one of the keys.
+func OpenSignedHead(text string, keys []string) (h Head, origin string, err error) {
+	s, err := ParseSignedHead(text)
+	if err != nil {
+		return h, "", err
+	}
+	ring, err := NewKeyring(keys)
+	if err != nil {
+		return h, "", err
+	}
+	switch why := ring.Check(s); {
+	case len(why) >= len(anotherKey) && why[:len(anotherKey)] == anotherKey:
+		return h, "", ErrAnotherKey
+	case why != "":
+		return h, "", fmt.Errorf("its signed head %s", why)
+	}
+	return s.Head, s.Origin, nil
+}
+
+// AppendLine appends the row as a line of an export, without its end.
+func (r *RowText) AppendLine(out []byte) []byte {
+	out = append(append(out, r.row[:len(r.row)-1]...), `,"prev_hash":"`...)
+	return append(append(append(append(out, r.Prev...), `","hash":"`...), r.Hash...), `"}`...)
+}

@@ -1,0 +1,76 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
+	"github.com/ALRubinger/aileron/internal/auditlog"
+	"github.com/ALRubinger/aileron/internal/destination"
+	"github.com/ALRubinger/aileron/internal/failure"
+)
+
+func newAuditShipCommand(a *cli.App) *cobra.Command {
+	var to string
+	var once, migrate bool
+	o := destination.Options{Env: a.Getenv, Report: a.Infof}
+	cmd := &cobra.Command{
+		Use:   "ship",
+		Short: "Send the rows of the log to PostgreSQL, each once, where all hosts can be asked",
+		Long: "Send the rows of the log to a database, in their order, beginning behind the newest one\n" +
+			"that it has. The log stays as it is. The database recomputes the hash of each row, and\n" +
+			"refuses one that is not chained to the row before it. docs/audit-destination.md has the\n" +
+			"roles and grants, and what is asked there with --db.",
+		Example: "  aileron audit ship --migrate --to postgres://owner@db.example/audit\n" +
+			"  aileron audit ship --follow --to @/run/secrets/audit-url",
+		Args: cli.UsageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if once && (o.Follow || migrate) || o.Follow && migrate {
+				return failure.Usagef("only one of --once, --follow and --migrate can be used")
+			}
+			if o.To, err = destination.ParseURL(to, a.Getenv); err != nil {
+				return failure.Usagef("--to: %w", err)
+			}
+			if migrate {
+				return migrateDatabase(cmd.Context(), a, o)
+			}
+			if o.Home, err = a.Home(); err != nil {
+				return err
+			}
+			return a.Interruptible(cmd.Context(), func(ctx context.Context) error {
+				sent, err := destination.Ship(ctx, o)
+				if err == nil && a.JSON {
+					return a.PrintJSON(sent)
+				}
+				if err == nil {
+					a.Infof("aileron: %d rows shipped; the newest is row %d", sent.Rows, sent.Newest)
+				}
+				return auditlog.Hint(err)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "postgres://USER@HOST/DATABASE, or @FILE with a URL; else "+destination.Variable)
+	cmd.Flags().BoolVar(&once, "once", false, "end when all rows are sent (the default)")
+	cmd.Flags().BoolVar(&o.Follow, "follow", false, "go on with each new row until interrupted")
+	cmd.Flags().BoolVar(&migrate, "migrate", false, "create the tables, or bring them to this version, and end")
+	return cmd
+}
+
+// migrateDatabase brings the tables to the version of this program.
+func migrateDatabase(ctx context.Context, a *cli.App, o destination.Options) error {
+	d, err := destination.Database(o.To, o.Env)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	from, to, err := d.Migrate(ctx)
+	if err == nil && a.JSON {
+		return a.PrintJSON(map[string]int{"from": from, "to": to})
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(a.Stdout, "schema aileron: version %d, was %d\n", to, from)
+	}
+	return err
+}
