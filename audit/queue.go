@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"runtime"
+	"slices"
 
 	"github.com/ALRubinger/aileron/audit/internal/journal"
 	"github.com/ALRubinger/aileron/audit/internal/table"
@@ -70,13 +71,12 @@ func (w *writer) await(ctx context.Context, p *pending, always bool) error {
 func (w *writer) withdraw(p *pending) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i, other := range w.waiting {
-		if other == p {
-			w.waiting = append(w.waiting[:i], w.waiting[i+1:]...)
-			return true
-		}
+	i := slices.Index(w.waiting, p)
+	if i < 0 {
+		return false
 	}
-	return false
+	w.waiting = slices.Delete(w.waiting, i, i+1)
+	return true
 }
 
 // lead folds the journal and commits deferred rows, p, and the rows that wait, in this order: an outcome is deferred

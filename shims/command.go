@@ -63,8 +63,10 @@ type Command struct {
 // Starter returns the program in Dir, where the script is a file of the same name in another directory. It is the same
 // for every command, so that the files of many can be one.
 func (c Command) Starter(dir string) []byte {
-	return fmt.Appendf(nil, "#!/bin/sh\n# A command of this sandbox, by its own name. Written by aileron.\n. %s/\"${0##*/}\"\n",
-		hint.Word(dir))
+	return fmt.Appendf(nil, `#!/bin/sh
+# A command of this sandbox, by its own name. Written by aileron.
+. %s/"${0##*/}"
+`, hint.Word(dir))
 }
 
 // Gone returns the script of a command that a sandbox had, and that is none of its session any more.

@@ -144,7 +144,7 @@ func starting(engine string) func(context.Context, *subject, turn) (figures, err
 				}
 				whole[name], end[name] = append(whole[name], took), append(end[name], after)
 				// The engine does what is left of a container: Podman looks through its storage, and Docker's daemon lets go of
-				// mounts. Who starts one sandbox has nobody else's end beside it.
+				// mounts. Who starts one sandbox has no other's end beside it.
 				if err := settle(ctx, 400*time.Millisecond); err != nil {
 					return nil, err
 				}
