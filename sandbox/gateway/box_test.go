@@ -59,6 +59,9 @@ var built = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := os.Chmod(dir, 0o755); err != nil { // an ordinary user runs it too
+		return "", err
+	}
 	path := filepath.Join(dir, "gateway")
 	build := exec.Command("go", "build", "-o", path, "./testdata/gateway")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -175,9 +175,12 @@ const maxNames = 1 << 15
 // benchmarking block (RFC 2544, RFC 6890), which is never routed.
 const source = "198.19.255.254"
 
-// firstFake is the first address of the table. The block 198.18.0.0/15 of RFC
-// 2544 has room for four times maxNames, and source lies beyond them.
-var firstFake = netip.MustParseAddr("198.18.0.1")
+// The first address of the table. The block 198.18.0.0/15 of RFC 2544 has room for four times maxNames, and source lies
+// beyond them. Without packet rules it is one of loopback, far from those that programs choose.
+var (
+	firstFake     = netip.MustParseAddr("198.18.0.1")
+	firstLoopback = netip.MustParseAddr("127.64.0.1")
+)
 
 var errTableFull = errors.New("assign an address: the table of names is full")
 
@@ -185,6 +188,7 @@ var errTableFull = errors.New("assign an address: the table of names is full")
 // runs: a client may keep an address as long as it likes, and must never reach
 // another name under it.
 type names struct {
+	first   netip.Addr
 	mu      sync.RWMutex
 	room    int // the most names
 	byName  map[string]uint32
@@ -192,7 +196,7 @@ type names struct {
 	refused atomic.Int64 // queries for which there was no room
 }
 
-func newNames() *names { return &names{room: maxNames, byName: map[string]uint32{}} }
+func newNames() *names { return &names{first: firstFake, room: maxNames, byName: map[string]uint32{}} }
 
 // address returns the address of name, which is plain (see plainName).
 func (n *names) address(name string) (netip.Addr, error) {
@@ -208,7 +212,7 @@ func (n *names) address(name string) (netip.Addr, error) {
 		n.byName[name] = i
 		n.all = append(n.all, name)
 	}
-	first := firstFake.As4()
+	first := n.first.As4()
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, binary.BigEndian.Uint32(first[:])+i))), nil
 }
 
@@ -217,7 +221,7 @@ func (n *names) name(addr netip.Addr) (string, bool) {
 	if !addr.Is4() {
 		return "", false
 	}
-	a, first := addr.As4(), firstFake.As4()
+	a, first := addr.As4(), n.first.As4()
 	i := uint64(binary.BigEndian.Uint32(a[:])) - uint64(binary.BigEndian.Uint32(first[:]))
 	n.mu.RLock()
 	defer n.mu.RUnlock()

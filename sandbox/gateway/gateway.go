@@ -20,6 +20,9 @@
 // IPv6) fails at once instead of timing out. When the gateway ends, the sandbox
 // has no network at all.
 //
+// In a Pod ([Config.Pod]) the namespace has devices, which the proxy's own user alone may use. Where there can be no
+// packet rules, the gateway is a [Relay]: what it cannot enforce, it tests before it serves.
+//
 // Open run_linux.go for the order of these steps, relay_linux.go for what becomes of a
 // connection, and dns.go for the names.
 //
@@ -28,12 +31,15 @@
 package gateway
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/ALRubinger/aileron/internal/uplink"
 )
 
 // Addresses of the gateway's listeners. The sandbox's resolv.conf may name any
@@ -50,6 +56,7 @@ const (
 	DefaultRedirect = "/run/aileron/redirect.sock"
 	DefaultPorts    = "/run/aileron/ports.sock"
 	DefaultUser     = 65532
+	DefaultPlane    = 65533
 )
 
 // Config configures a gateway. The zero value works in the container that
@@ -69,6 +76,13 @@ type Config struct {
 	// KeepUser serves as the user that started the gateway: in a user namespace that maps one user alone there is no
 	// other. All else that makes a process privileged is dropped all the same.
 	KeepUser bool
+	// Pod seals a network namespace that has devices, as that of a Pod has. Only processes of the user Plane may use
+	// them: that of the proxy, which shares the namespace.
+	Pod bool
+	// Plane is the user of the proxy in a Pod; 0 is DefaultPlane. No process of the sandbox may be able to become it.
+	Plane int
+	// Relay serves without packet rules and without a privilege; nil for a gateway that has them.
+	Relay *Relay
 	// Ready receives the line "ready" when everything is set up, all
 	// privileges are gone and the first byte may come; nil discards it.
 	Ready io.Writer
@@ -96,6 +110,9 @@ func (c Config) withDefaults() Config {
 	if c.User == 0 {
 		c.User = DefaultUser
 	}
+	if c.Plane == 0 {
+		c.Plane = DefaultPlane
+	}
 	if c.Ready == nil {
 		c.Ready = io.Discard
 	}
@@ -111,6 +128,44 @@ func (c Config) withDefaults() Config {
 // IsReserved reports whether a port of the sandbox is one of the gateway's own.
 func IsReserved(port uint16) bool {
 	return port == 53 || port == explicitAddr.Port() || port == redirectAddr.Port() || port == dnsAddr.Port()
+}
+
+// Relay configures a gateway without packet rules. The names that it gives lead to addresses of loopback, on which it
+// listens at some ports; the plane comes over an uplink. What else leaves the namespace must be stopped from outside,
+// by a NetworkPolicy for example: the relay is not ready before it has tried to reach what must not be reached.
+type Relay struct {
+	// Key is that of the uplink.
+	Key uplink.Key
+	// Listen is where the plane dials in, as host:port; "" for a plane that listens at Plane.
+	Listen string
+	// Plane is where the plane listens.
+	Plane string
+	// Ports are those at which names are reached; nil is 443 and 80.
+	Ports []uint16
+	// Public is the directory that gets the files that the sandbox may read, whenever a plane comes; "" for none.
+	Public string
+	// Fence has more addresses that must not be reached.
+	Fence []netip.AddrPort
+	// Again is the time between two tests of the fence while the relay serves; 0 is half a minute.
+	Again time.Duration
+}
+
+// SetAddresses sets Ports and Fence from what a command line has.
+func (r *Relay) SetAddresses(ports []uint, fence []string) error {
+	for _, p := range ports {
+		if p == 0 || p > 1<<16-1 || IsReserved(uint16(p)) {
+			return fmt.Errorf("%d is no port for names: it is none, or the gateway's own", p)
+		}
+		r.Ports = append(r.Ports, uint16(p))
+	}
+	for _, s := range fence {
+		at, err := netip.ParseAddrPort(s)
+		if err != nil {
+			return fmt.Errorf("an address that must not be reached: %w", err)
+		}
+		r.Fence = append(r.Fence, at)
+	}
+	return nil
 }
 
 // half is a connection of which one direction can be closed.

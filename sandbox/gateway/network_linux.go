@@ -2,22 +2,29 @@ package gateway
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/internal/hint"
 )
 
 // openNetwork brings up loopback and routes every IPv4 address to it. Without
 // a route connect() fails before a packet rule sees anything. IPv6 gets none:
-// it fails at once, and clients go on with IPv4.
-func openNetwork() error {
+// it fails at once, and clients go on with IPv4. The network of a Pod is used as it is.
+func (c Config) openNetwork() error {
+	if c.Pod {
+		return checkPod()
+	}
 	if err := checkSealed(); err != nil {
 		return err
 	}
@@ -64,6 +71,42 @@ func checkSealed() error {
 	return nil
 }
 
+// hostSetting exists in the first network namespace of a machine alone.
+const hostSetting = "/proc/sys/net/core/netdev_budget"
+
+// checkPod refuses the network of a node, which a Pod with hostNetwork has, and one without a route, which no
+// connection would get far enough in to be redirected.
+func checkPod() error {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return fmt.Errorf("list the network devices: %w", err)
+	}
+	_, err = os.Stat(hostSetting)
+	if err == nil || slices.ContainsFunc(links, func(l netlink.Link) bool { return l.Type() == "bridge" }) {
+		return hint.New(errors.New("this is the network of a node, and not that of a Pod"),
+			"remove hostNetwork from the Pod: these packet rules would cut the node off")
+	}
+	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
+	if err != nil {
+		return fmt.Errorf("list the routes: %w", err)
+	}
+	for _, r := range routes {
+		if ones, bits := maskOf(r.Dst); ones == 0 && bits >= 0 {
+			return nil
+		}
+	}
+	return hint.New(errors.New("the Pod has no default route for IPv4"),
+		"the gateway redirects IPv4 alone; give the cluster's Pods IPv4 addresses")
+}
+
+// maskOf returns the length of a route's prefix: a default route may have none at all.
+func maskOf(n *net.IPNet) (ones, bits int) {
+	if n == nil {
+		return 0, 0
+	}
+	return n.Mask.Size()
+}
+
 // hasIPv6 reports whether the kernel has IPv6 at all.
 func hasIPv6() bool {
 	data, err := os.ReadFile("/proc/net/protocols")
@@ -98,14 +141,23 @@ func hasIPv6() bool {
 //
 // Every chain sees the packets that leave a process: where there is only
 // loopback, there are no others.
-func installRules() error {
+//
+// In a Pod, where there are other devices, "meta skuid 65533 accept" comes first in each chain, and "oifname lo accept"
+// takes the place of the source address: it is what the packets of an answer leave by. A redirected packet has the
+// device of its first route until it leaves, so one more chain looks there:
+//
+//	chain leave { type filter hook postrouting priority 0; policy drop;
+//	  oifname lo accept
+//	  meta skuid 65533 accept
+//	}
+func (cfg Config) installRules() error {
 	c, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("open netlink: %w", err)
 	}
-	redirectRules(c)
+	cfg.redirectRules(c)
 	if hasIPv6() {
-		sealIPv6(c)
+		cfg.sealIPv6(c)
 	}
 	if err := c.Flush(); err != nil {
 		return fmt.Errorf("the kernel refused them; it needs nf_tables with nat and redirect: %w", err)
@@ -113,7 +165,7 @@ func installRules() error {
 	return nil
 }
 
-func redirectRules(c *nftables.Conn) {
+func (cfg Config) redirectRules(c *nftables.Conn) {
 	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "aileron"})
 	nat := c.AddChain(&nftables.Chain{
 		Name: "redirect", Table: table, Type: nftables.ChainTypeNAT,
@@ -126,21 +178,46 @@ func redirectRules(c *nftables.Conn) {
 		}
 		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: exprs})
 	}
+	if cfg.Pod {
+		add(nat, user(cfg.Plane), accepted())
+	}
 	add(nat, protocol(unix.IPPROTO_UDP), port(53), redirectTo(dnsAddr))
 	add(nat, protocol(unix.IPPROTO_TCP), port(53), redirectTo(dnsAddr))
 	add(nat, loopback4(), accepted())
 	add(nat, protocol(unix.IPPROTO_TCP), redirectTo(redirectAddr))
 
 	seal := sealChain(c, table)
+	if cfg.Pod {
+		cfg.podRules(c, table, seal)
+	}
 	add(seal, loopback4(), accepted())
-	src := netip.MustParseAddr(source).As4()
-	add(seal, destination(16, src[:]), accepted())
+	if !cfg.Pod {
+		src := netip.MustParseAddr(source).As4()
+		add(seal, destination(16, src[:]), accepted())
+	}
 	add(seal, rejected(unix.NFT_REJECT_ICMP_UNREACH, icmpAdminProhibited))
 }
 
-func sealIPv6(c *nftables.Conn) {
+// podRules accepts packets of the plane, and those that stay in the Pod, in the seal and where they leave.
+func (cfg Config) podRules(c *nftables.Conn, table *nftables.Table, seal *nftables.Chain) {
+	drop := nftables.ChainPolicyDrop
+	leave := c.AddChain(&nftables.Chain{
+		Name: "leave", Table: table, Type: nftables.ChainTypeFilter,
+		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityFilter, Policy: &drop,
+	})
+	for _, chain := range []*nftables.Chain{seal, leave} {
+		for _, match := range [][]expr.Any{user(cfg.Plane), byLoopback()} {
+			c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(match, accepted()...)})
+		}
+	}
+}
+
+func (cfg Config) sealIPv6(c *nftables.Conn) {
 	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv6, Name: "aileron"})
 	seal := sealChain(c, table)
+	if cfg.Pod {
+		cfg.podRules(c, table, seal)
+	}
 	self := netip.IPv6Loopback().As16()
 	reject := rejected(unix.NFT_REJECT_ICMP_UNREACH, icmp6AdminProhibited)
 	c.AddRule(&nftables.Rule{Table: table, Chain: seal, Exprs: append(destination(24, self[:]), accepted()...)})
@@ -184,6 +261,25 @@ func destination(offset uint32, prefix []byte) []expr.Any {
 		//nolint:gosec // 4 or 16 bytes at most
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: uint32(len(prefix))},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: prefix},
+	}
+}
+
+// user matches packets of the sockets of a user.
+func user(id int) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeySKUID, Register: 1},
+		//nolint:gosec // a user id
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binary.NativeEndian.AppendUint32(nil, uint32(id))},
+	}
+}
+
+// byLoopback matches packets that leave by the loopback device.
+func byLoopback() []expr.Any {
+	name := make([]byte, unix.IFNAMSIZ)
+	copy(name, "lo")
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: name},
 	}
 }
 

@@ -68,7 +68,11 @@ func dropBounding() error {
 func becomeUser(id int) error {
 	// These three act on all threads by themselves.
 	if err := syscall.Setgroups(nil); err != nil {
-		return fmt.Errorf("drop the supplementary groups: %w", err)
+		// A user namespace of an unprivileged user lets no group be dropped (user_namespaces(7)). Where there is none
+		// to drop, that is no harm; checkDropped looks.
+		if groups, getErr := syscall.Getgroups(); getErr != nil || len(groups) > 0 || !errors.Is(err, syscall.EPERM) {
+			return fmt.Errorf("drop the supplementary groups: %w", err)
+		}
 	}
 	if err := syscall.Setresgid(id, id, id); err != nil {
 		return fmt.Errorf("become group %d: %w", id, err)

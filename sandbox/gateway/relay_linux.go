@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/internal/uplink"
 )
 
 // connectTimeout bounds the wait for the proxy, and then for its 200.
@@ -23,6 +25,7 @@ const connectTimeout = 30 * time.Second
 // relay connects clients in the sandbox with the proxy.
 type relay struct {
 	cfg      Config
+	open     func(context.Context, uplink.Kind) (half, error)
 	names    *names
 	pipes    *pipes
 	warnOnce sync.Once // a sandbox must not fill the log
@@ -30,7 +33,7 @@ type relay struct {
 
 // explicit relays a client that is configured for a proxy.
 func (r *relay) explicit(ctx context.Context, client *net.TCPConn) {
-	proxy, err := r.dial(ctx, r.cfg.Proxy)
+	proxy, err := r.open(ctx, uplink.Proxy)
 	if err != nil {
 		return
 	}
@@ -44,11 +47,26 @@ func (r *relay) redirected(ctx context.Context, client *net.TCPConn) {
 	if err != nil {
 		return
 	}
-	target, ok := r.names.authority(dialled)
-	if !ok {
+	if target, ok := r.names.authority(dialled); ok {
+		r.tunnel(ctx, client, target, dialled)
+	}
+}
+
+// named relays a client that has connected to the loopback address of a name.
+func (r *relay) named(ctx context.Context, client *net.TCPConn) {
+	at, err := netip.ParseAddrPort(client.LocalAddr().String())
+	if err != nil {
 		return
 	}
-	proxy, err := r.dial(ctx, r.cfg.Redirect)
+	if name, ok := r.names.name(at.Addr()); ok {
+		r.tunnel(ctx, client, name+":"+strconv.Itoa(int(at.Port())), netip.AddrPort{})
+	}
+}
+
+// tunnel relays a client that is to reach target. dialled is the address that it connected to, if packet rules changed
+// that.
+func (r *relay) tunnel(ctx context.Context, client *net.TCPConn, target string, dialled netip.AddrPort) {
+	proxy, err := r.open(ctx, uplink.Redirect)
 	if err != nil {
 		return
 	}
@@ -100,6 +118,19 @@ func originalDestination(client *net.TCPConn) (netip.AddrPort, error) {
 // fromSockaddr decodes a struct sockaddr_in: ip(7).
 func fromSockaddr(b [16]byte) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), uint16(b[2])<<8|uint16(b[3]))
+}
+
+// openSocket connects to the proxy's socket for a kind of client.
+func (r *relay) openSocket(ctx context.Context, kind uplink.Kind) (half, error) {
+	path := r.cfg.Proxy
+	if kind == uplink.Redirect {
+		path = r.cfg.Redirect
+	}
+	conn, err := r.dial(ctx, path)
+	if err != nil {
+		return nil, err // not a nil pointer
+	}
+	return conn, nil
 }
 
 // dial connects to a socket of the proxy. While the proxy's backlog is full,

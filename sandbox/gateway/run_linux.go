@@ -25,10 +25,13 @@ import (
 func Run(ctx context.Context, cfg Config) error {
 	cfg = cfg.withDefaults()
 	cfg.Connections = cmp.Or(cfg.Connections, min(maxConnections, roomForConnections()))
-	if err := openNetwork(); err != nil {
+	if cfg.Relay != nil {
+		return runRelay(ctx, cfg)
+	}
+	if err := cfg.openNetwork(); err != nil {
 		return fmt.Errorf("set up the network: %w", err)
 	}
-	if err := installRules(); err != nil {
+	if err := cfg.installRules(); err != nil {
 		return fmt.Errorf("install the packet rules: %w", err)
 	}
 	l, err := listen(ctx)
@@ -50,30 +53,39 @@ func Run(ctx context.Context, cfg Config) error {
 	if _, err := io.WriteString(cfg.Ready, "ready\n"); err != nil {
 		return fmt.Errorf("report that the gateway is ready: %w", err)
 	}
-	return serve(ctx, cfg, l)
+	r := &relay{cfg: cfg, names: newNames(), pipes: &pipes{}}
+	r.open = r.openSocket
+	return serve(ctx, l, r, func(ctx context.Context) error { r.servePorts(ctx); return nil })
 }
 
-// serve serves all listeners until ctx ends or one of them fails.
-func serve(parent context.Context, cfg Config, l *listeners) error {
+// serve serves all listeners, and runs others beside them, until ctx ends or one of them fails.
+func serve(parent context.Context, l *listeners, r *relay, others ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	stop := context.AfterFunc(ctx, l.close)
 	defer stop()
 
-	names := newNames()
-	r := &relay{cfg: cfg, names: names, pipes: &pipes{}}
+	cfg, names := r.cfg, r.names
 	dns := &resolver{cfg: cfg, names: names}
 	slots := make(chan struct{}, cfg.Connections)
 	queries := make(chan struct{}, maxDNSConnections)
 
-	var running sync.WaitGroup
-	for _, run := range []func() error{
+	runs := []func() error{
 		func() error { return accept(ctx, l.explicit, slots, r.explicit) },
-		func() error { return accept(ctx, l.redirected, slots, r.redirected) },
 		func() error { return accept(ctx, l.dnsTCP, queries, dns.serveTCP) },
 		func() error { return dns.serveUDP(l.dnsUDP) },
-		func() error { r.servePorts(ctx); return nil },
-	} {
+	}
+	if l.redirected != nil {
+		runs = append(runs, func() error { return accept(ctx, l.redirected, slots, r.redirected) })
+	}
+	for _, named := range l.named {
+		runs = append(runs, func() error { return accept(ctx, named, slots, r.named) })
+	}
+	for _, other := range others {
+		runs = append(runs, func() error { return other(ctx) })
+	}
+	var running sync.WaitGroup
+	for _, run := range runs {
 		running.Go(func() {
 			if err := run(); err != nil && ctx.Err() == nil {
 				cancel(err)
@@ -94,6 +106,7 @@ func serve(parent context.Context, cfg Config, l *listeners) error {
 // listeners are what the gateway serves.
 type listeners struct {
 	explicit, redirected, dnsTCP net.Listener
+	named                        []net.Listener
 	dnsUDP                       *net.UDPConn
 }
 
@@ -125,7 +138,7 @@ func listen(ctx context.Context) (l *listeners, err error) {
 }
 
 func (l *listeners) close() {
-	for _, tcp := range []net.Listener{l.explicit, l.redirected, l.dnsTCP} {
+	for _, tcp := range append([]net.Listener{l.explicit, l.redirected, l.dnsTCP}, l.named...) {
 		if tcp != nil {
 			_ = tcp.Close()
 		}

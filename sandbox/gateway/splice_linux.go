@@ -20,19 +20,18 @@ import (
 // lingerTimeout bounds how long a client may go on sending what is not read.
 const lingerTimeout = 5 * time.Second
 
-// stream is a TCP connection or one of a unix socket.
+// stream is a TCP connection or one of a unix socket. What is no stream is TLS.
 type stream interface {
-	net.Conn
+	half
 	syscall.Conn
-	CloseWrite() error
 }
 
 // splice moves bytes both ways until both directions have ended, and closes both
 // connections. Each end is passed on when it comes: a half-close as a half-close,
 // and the end of a client that is gone as the end of the connection. dialled is
 // the address that the client connected to.
-func (r *relay) splice(ctx context.Context, client *net.TCPConn, proxy *net.UnixConn, dialled netip.AddrPort) {
-	stop := context.AfterFunc(ctx, func() { _ = proxy.Close() }) // the client's is closed by accept
+func (r *relay) splice(ctx context.Context, client *net.TCPConn, proxy half, dialled netip.AddrPort) {
+	stop := context.AfterFunc(ctx, func() { abort(proxy) }) // the client's is closed by accept
 	defer stop()
 	defer proxy.Close()
 	moved := &activity{began: time.Now()}
@@ -41,7 +40,7 @@ func (r *relay) splice(ctx context.Context, client *net.TCPConn, proxy *net.Unix
 	up.Go(func() {
 		if r.pump(proxy, client, moved) {
 			if departed(client, dialled, answered) {
-				_ = proxy.Close()
+				abort(proxy)
 			}
 			return
 		}
@@ -52,10 +51,23 @@ func (r *relay) splice(ctx context.Context, client *net.TCPConn, proxy *net.Unix
 	})
 	if !r.pump(client, proxy, moved) { // the client takes no response
 		_ = client.Close()
-		_ = proxy.Close()
+		abort(proxy)
 	}
 	close(answered)
 	up.Wait()
+}
+
+// abort closes a connection to the proxy whose client is gone. Over TCP the proxy learns that by a reset alone: the end
+// of a client's half of a connection is none of the client.
+func abort(proxy half) {
+	if wrapper, ok := proxy.(interface{ NetConn() net.Conn }); ok {
+		if tcp, ok := wrapper.NetConn().(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+			_ = tcp.Close()
+			return
+		}
+	}
+	_ = proxy.Close()
 }
 
 // activity is the time at which bytes last moved in either direction, by the
@@ -91,14 +103,15 @@ func departed(client *net.TCPConn, dialled netip.AddrPort, answered <-chan struc
 
 // pump moves bytes from src to dst until src ends. It reports whether dst took
 // them all.
-func (r *relay) pump(dst, src stream, moved *activity) (whole bool) {
-	from, err := src.SyscallConn()
-	if err != nil {
-		return true
-	}
-	to, err := dst.SyscallConn()
-	if err != nil {
-		return false
+func (r *relay) pump(dst, src half, moved *activity) (whole bool) {
+	move := copier(dst, src)
+	if to, ok := dst.(stream); ok {
+		if from, ok := src.(stream); ok {
+			var err error
+			if move, err = r.pipes.mover(to, from); err != nil {
+				return false
+			}
+		}
 	}
 	var armed time.Time
 	for {
@@ -107,7 +120,7 @@ func (r *relay) pump(dst, src stream, moved *activity) (whole bool) {
 			_ = src.SetReadDeadline(now.Add(r.cfg.Idle))
 			_ = dst.SetWriteDeadline(now.Add(r.cfg.Idle))
 		}
-		n, srcErr, dstErr := r.pipes.move(to, from)
+		n, srcErr, dstErr := move()
 		switch {
 		case dstErr != nil:
 			return false
@@ -119,6 +132,41 @@ func (r *relay) pump(dst, src stream, moved *activity) (whole bool) {
 		default:
 			moved.mark()
 		}
+	}
+}
+
+// mover returns a function that moves what src has to dst inside the kernel.
+func (ps *pipes) mover(dst, src stream) (func() (n int, srcErr, dstErr error), error) {
+	from, err := src.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	to, err := dst.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	return func() (int, error, error) { return ps.move(to, from) }, nil
+}
+
+// record is the most that TLS has in one record.
+const record = 16 << 10
+
+// copier returns a function that copies what src has to dst.
+func copier(dst, src half) func() (n int, srcErr, dstErr error) {
+	var buf []byte
+	return func() (n int, srcErr, dstErr error) {
+		if buf == nil {
+			buf = make([]byte, record)
+		}
+		n, srcErr = src.Read(buf)
+		if n > 0 {
+			_, dstErr = dst.Write(buf[:n])
+			return n, nil, dstErr // an error comes again
+		}
+		if errors.Is(srcErr, io.EOF) {
+			srcErr = nil
+		}
+		return 0, srcErr, dstErr
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ALRubinger/aileron/internal/uplink"
 	"github.com/ALRubinger/aileron/sandbox/gateway"
 )
 
@@ -22,7 +23,17 @@ func main() {
 	cfg := gateway.Config{Proxy: os.Args[1], Redirect: os.Args[2], Ready: os.Stdout, Log: log}
 	cfg.Connections, _ = strconv.Atoi(os.Getenv("CONNECTIONS"))
 	cfg.Idle, _ = time.ParseDuration(os.Getenv("IDLE"))
-	if err := gateway.Run(ctx, cfg); err != nil {
+	cfg.Pod = os.Getenv("POD") != ""
+	if key := os.Getenv("UPLINK_KEY"); key != "" {
+		cfg.Relay = &gateway.Relay{Listen: ":8443", Public: os.Getenv("PUBLIC")}
+		cfg.Relay.Key, _ = uplink.ParseKey(key)
+		cfg.Relay.Again, _ = time.ParseDuration(os.Getenv("AGAIN"))
+	}
+	run := gateway.Run
+	if os.Getenv("CHECK") != "" {
+		run = gateway.Check
+	}
+	if err := run(ctx, cfg); err != nil {
 		fmt.Fprintln(os.Stderr, "gateway:", err)
 		os.Exit(1)
 	}
