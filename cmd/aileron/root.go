@@ -15,6 +15,7 @@ import (
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/connector"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/demo"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/doctor"
+	"github.com/ALRubinger/aileron/cmd/aileron/internal/kube"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/learn"
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/mcp"
@@ -107,6 +108,7 @@ var commands = []struct {
 	{"spec", spec.New},
 	{"session", session.New},
 	{"ca", ca.New},
+	{"kube", kube.New},
 	{"demo", demo.New},
 	{"doctor", doctor.New},
 	{"gateway", sandbox.NewGatewayCommand},
