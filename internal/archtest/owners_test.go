@@ -86,8 +86,12 @@ var owners = []owner{
 	{"go.opentelemetry.io/proto/otlp", "internal/otlp/*.go", "the official protobufs"},
 	{"google.golang.org/grpc", "e2e/protocol/*_test.go", "a gRPC client and server of other people"},
 	{"google.golang.org/protobuf", "internal/otlp/*.go", "encodes the protobufs of OpenTelemetry"},
+	{"k8s.io/api", "internal/kube/*_test.go", "the API's own types read what is printed"},
+	{"k8s.io/apimachinery", "internal/kube/*_test.go", "as k8s.io/api, and which names are valid"},
+	{"k8s.io/pod-security-admission", "internal/kube/*_test.go", "which Pods are restricted, as the API server decides"},
 	{"modernc.org/libc", "audit/internal/table/*.go", "memory that SQLite is given"},
 	{"modernc.org/sqlite", "audit/internal/table/*.go", "the audit log"},
+	{"sigs.k8s.io/yaml", "internal/kube/*_test.go", "YAML as the API server reads it, strictly"},
 	{"software.sslmate.com/src/go-pkcs12", "ca/java.go e2e/recipes/java.go", "Java's trust stores, theirs and ours"},
 }
 
