@@ -186,7 +186,7 @@ func (cfg Config) redirectRules(c *nftables.Conn) {
 	add(nat, loopback4(), accepted())
 	add(nat, protocol(unix.IPPROTO_TCP), redirectTo(redirectAddr))
 
-	seal := sealChain(c, table)
+	seal := droppingChain(c, table, "seal", nftables.ChainHookOutput)
 	if cfg.Pod {
 		cfg.podRules(c, table, seal)
 	}
@@ -200,11 +200,7 @@ func (cfg Config) redirectRules(c *nftables.Conn) {
 
 // podRules accepts packets of the plane, and those that stay in the Pod, in the seal and where they leave.
 func (cfg Config) podRules(c *nftables.Conn, table *nftables.Table, seal *nftables.Chain) {
-	drop := nftables.ChainPolicyDrop
-	leave := c.AddChain(&nftables.Chain{
-		Name: "leave", Table: table, Type: nftables.ChainTypeFilter,
-		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityFilter, Policy: &drop,
-	})
+	leave := droppingChain(c, table, "leave", nftables.ChainHookPostrouting)
 	for _, chain := range []*nftables.Chain{seal, leave} {
 		for _, match := range [][]expr.Any{user(cfg.Plane), byLoopback()} {
 			c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(match, accepted()...)})
@@ -214,7 +210,7 @@ func (cfg Config) podRules(c *nftables.Conn, table *nftables.Table, seal *nftabl
 
 func (cfg Config) sealIPv6(c *nftables.Conn) {
 	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv6, Name: "aileron"})
-	seal := sealChain(c, table)
+	seal := droppingChain(c, table, "seal", nftables.ChainHookOutput)
 	if cfg.Pod {
 		cfg.podRules(c, table, seal)
 	}
@@ -231,11 +227,12 @@ const (
 	icmp6AdminProhibited = 1
 )
 
-func sealChain(c *nftables.Conn, table *nftables.Table) *nftables.Chain {
+// droppingChain adds a chain that drops what none of its rules accepts.
+func droppingChain(c *nftables.Conn, table *nftables.Table, name string, hook *nftables.ChainHook) *nftables.Chain {
 	drop := nftables.ChainPolicyDrop
 	return c.AddChain(&nftables.Chain{
-		Name: "seal", Table: table, Type: nftables.ChainTypeFilter,
-		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityFilter, Policy: &drop,
+		Name: name, Table: table, Type: nftables.ChainTypeFilter,
+		Hooknum: hook, Priority: nftables.ChainPriorityFilter, Policy: &drop,
 	})
 }
 
