@@ -102,7 +102,7 @@ func isFull(dir string) bool {
 	if unix.Statfs(dir, &fs) != nil {
 		return false
 	}
-	return fs.Bavail*uint64(max(fs.Bsize, 0)) < minFree //nolint:gosec // its type differs by system
+	return fs.Bavail*uint64(max(fs.Bsize, 0)) < minFree
 }
 
 func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
