@@ -1,6 +1,7 @@
 package homes
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -32,6 +33,7 @@ type session struct {
 	errs   *must.Output
 	proxy  *url.URL
 	roots  *x509.CertPool
+	dial   func(ctx context.Context, network, address string) (net.Conn, error) // nil: as proxy says
 }
 
 // serve starts a session of u, in a shell that runs prelude first.
@@ -62,7 +64,7 @@ func (u *user) serve(prelude string) *session {
 // allowed, and else the reason of the denial.
 func (s *session) reason() string {
 	s.t.Helper()
-	transport := &http.Transport{Proxy: http.ProxyURL(s.proxy), DisableKeepAlives: true,
+	transport := &http.Transport{Proxy: http.ProxyURL(s.proxy), DisableKeepAlives: true, DialContext: s.dial,
 		TLSClientConfig: &tls.Config{RootCAs: s.roots, MinVersion: tls.VersionTLS12}}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Timeout: patience, Transport: transport}

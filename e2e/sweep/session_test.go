@@ -2,10 +2,12 @@ package sweep
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -29,6 +31,7 @@ type session struct {
 	proxy *url.URL
 	roots *x509.CertPool
 	ended chan struct{}
+	dial  func(ctx context.Context, network, address string) (net.Conn, error) // nil: as proxy says
 }
 
 // serve starts aileron proxy.
@@ -80,7 +83,7 @@ func (s *session) end(sig syscall.Signal) {
 
 // client returns a client that uses the session's proxy, over HTTP/2 or not. The caller closes its connections.
 func (s *session) client(http2 bool) *http.Client {
-	transport := &http.Transport{Proxy: http.ProxyURL(s.proxy), ForceAttemptHTTP2: http2,
+	transport := &http.Transport{Proxy: http.ProxyURL(s.proxy), ForceAttemptHTTP2: http2, DialContext: s.dial,
 		TLSClientConfig:    &tls.Config{RootCAs: s.roots, MinVersion: tls.VersionTLS12},
 		ProxyConnectHeader: http.Header{"X-Connect": {s.p.canary.text("a request field")}}}
 	if !http2 {

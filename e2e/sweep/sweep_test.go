@@ -25,6 +25,7 @@ func TestNoOutputHasACanary(t *testing.T) {
 	}
 	p.run("session", "stop", s.SessionID)
 	s.end(syscall.SIGTERM)
+	p.serveOthers()
 	p.logIn()
 	p.crash()
 	p.sandboxes()

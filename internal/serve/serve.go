@@ -74,6 +74,7 @@ func Run(ctx context.Context, o Options) error {
 	}()
 	began := time.Now()
 	s.session.Drain(drain) // probes see it meanwhile
+	s.sweep.Wait()
 	s.close()
 	err := s.session.Close(drain, 0, cause)
 	if err == nil {
@@ -90,6 +91,7 @@ type server struct {
 	place   *place
 	session *session.Session
 	counts  *metrics.Counts
+	sweep   sync.WaitGroup // of what killed processes left
 	health  *probes // nil: there is none
 }
 
@@ -140,7 +142,7 @@ func (s *server) open(ctx context.Context) (err error) {
 	h := s.session.Health()
 	s.Log.Info("ready", "session_id", s.session.ID(), "dir", s.place.dir, "public", s.place.public, "grants", s.Grants,
 		"connectors", h.Connectors, "credentials", h.Credentials)
-	go s.session.Sweep(context.WithoutCancel(ctx))
+	s.sweep.Go(func() { s.session.Sweep(context.WithoutCancel(ctx)) })
 	return nil
 }
 

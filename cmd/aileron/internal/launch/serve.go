@@ -72,7 +72,9 @@ func (o *serveOptions) run(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	o.serve.Log = slog.New(slog.NewJSONHandler(a.Stdout, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(a.LogLevel)) // one of four
+	o.serve.Log = slog.New(slog.NewJSONHandler(a.Stdout, &slog.HandlerOptions{Level: min(level, slog.LevelInfo)}))
 	a.Stderr = serve.Lines(o.serve.Log)
 	o.serve.Session.Home, o.serve.Session.Mode = home, "serve"
 	environ := approvals.NewEnviron(protect.WithoutSecrets(os.Environ()))
