@@ -101,6 +101,27 @@ func TestARefusedTokenIsRenewedAndTheRequestRepeated(t *testing.T) {
 	}
 }
 
+// A credential may not be there yet: its request waits for it, and is not sent without.
+func TestACredentialThatIsNotThereYetIsADenial(t *testing.T) {
+	w := newWorld(t, hello)
+	const items = "https://api.good.example/v1/items"
+	login := &loginFake{id: "login-one", fresh: func(vault.Secret) error { return nil }}
+	g := w.plane.grants.Load()
+	w.plane.SetGrants(&Grants{Index: g.Index, Scrub: g.Scrub, Bound: map[spec.FQN]Bound{"github://acme/tracker": {
+		Binding: "bearer/tracker/test", Login: login, Credential: vault.Credential{Kind: "bearer"}}}})
+	res, body := w.do("GET", items, "")
+	if res.StatusCode != 503 || !strings.Contains(body, string(ReasonRenewal)) || len(w.requests()) != 0 {
+		t.Errorf("got %d %s, and %d requests were sent", res.StatusCode, body, len(w.requests()))
+	}
+	login.fresh = func(vault.Secret) error {
+		w.logIn(login, "token-of-the-morning")
+		return nil
+	}
+	if res, body := w.do("GET", items, ""); res.StatusCode != 200 {
+		t.Errorf("with a credential: %d %s", res.StatusCode, body)
+	}
+}
+
 // Where there is no token, nothing is sent, and the sandbox is told what helps.
 func TestWhatKeepsATokenFromBeingRenewedHasItsReason(t *testing.T) {
 	w := newWorld(t, hello)
