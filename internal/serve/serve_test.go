@@ -428,13 +428,15 @@ func TestOneProcessServesADirectory(t *testing.T) {
 	w.start(t, o)
 	second := newWorld(t).options(t)
 	second.Dir = o.Dir
-	if err := Run(t.Context(), second); err == nil || !strings.Contains(err.Error(), "another aileron serve does") {
+	short, cancel := context.WithTimeout(t.Context(), must.Patience(10*time.Second))
+	defer cancel()
+	if err := Run(short, second); err == nil || !strings.Contains(err.Error(), "another aileron serve does") {
 		t.Errorf("a second Run: %v", err)
 	}
 	must.Do(t, Check(t.Context(), w.dir))
 	must.Do(t, w.end())
 	must.Do(t, os.WriteFile(filepath.Join(w.dir, session.ProxySocket), nil, 0o600))
-	if err := Run(t.Context(), w.options(t)); err == nil || !strings.Contains(err.Error(), "something else") {
+	if err := Run(short, w.options(t)); err == nil || !strings.Contains(err.Error(), "something else") {
 		t.Errorf("Run with a file in the place of a socket: %v", err)
 	}
 }
