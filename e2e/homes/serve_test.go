@@ -36,7 +36,8 @@ func (u *user) start() *served {
 	document := fmt.Sprintf("[[connector]]\ndir = \"echo\"\nhash = %q\nsecret.file = \"token\"\n",
 		must.Get(store.Read(echoDir))(u.t).Hash)
 	must.Do(u.t, os.WriteFile(in("grants/grants.toml"), []byte(document), 0o600))
-	s := &served{&session{user: u, origin: stub.Start(u.t, stub.Script{Token: secret}), errs: &must.Output{}}, in("health")}
+	origin := stub.Start(u.t, stub.Script{Token: secret})
+	s := &served{&session{user: u, origin: origin, errs: &must.Output{}}, in("health")}
 	s.cmd = u.command("", "serve", "--dir", in("run"), "--grants", in("grants"), "--health", "unix:"+s.health,
 		"--resolve", stub.Echo+":443:"+s.origin.Addr, "--upstream-ca", s.origin.Roots)
 	s.cmd.Stdout, s.cmd.Stderr = s.errs, s.errs
@@ -85,7 +86,8 @@ func TestAServedSessionOnAFullDiskIsNotReady(t *testing.T) {
 		_, err = f.Write(make([]byte, 4096))
 	}
 	must.Do(t, f.Close())
-	if status, body := s.readyz(); status != http.StatusServiceUnavailable || !strings.Contains(body, "audit_unavailable") {
+	if status, body := s.readyz(); status != http.StatusServiceUnavailable ||
+		!strings.Contains(body, "audit_unavailable") {
 		t.Errorf("/readyz on a full disk = %d %s", status, body)
 	}
 	s.until("audit_unavailable", "") // its journal has room for a while

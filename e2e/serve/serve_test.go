@@ -87,12 +87,12 @@ func granted(t *testing.T, secret string) (grants, file string) {
 	t.Helper()
 	dir := must.OpenDir(t)
 	grants, file = filepath.Join(dir, "grants"), filepath.Join(dir, "token")
-	must.Do(t, os.Mkdir(grants, 0o755)) //nolint:gosec // no secret
+	must.Do(t, os.Mkdir(grants, 0o755))
 	harness.Copy(t, echoDir, filepath.Join(grants, "echo"))
 	document := fmt.Sprintf("[[connector]]\ndir = \"echo\"\nhash = %q\nsecret.file = \"/run/secrets/token\"\n",
 		must.Get(store.Read(echoDir))(t).Hash)
-	must.Do(t, os.WriteFile(filepath.Join(grants, "grants.toml"), []byte(document), 0o644)) //nolint:gosec // no secret
-	must.Do(t, os.WriteFile(file, []byte(secret), 0o644))                                   //nolint:gosec // of a test
+	must.Do(t, os.WriteFile(filepath.Join(grants, "grants.toml"), []byte(document), 0o644))
+	must.Do(t, os.WriteFile(file, []byte(secret), 0o644))
 	must.Do(t, exec.CommandContext(t.Context(), "chmod", "-R", "a+rX", dir).Run())
 	return grants, file
 }
@@ -105,7 +105,7 @@ func TestTheImageServesAnAgentThatOthersStart(t *testing.T) {
 	secret := harness.NewSecret()
 	origin := stub.Start(t, stub.Script{Token: secret})
 	grants, file := granted(t, secret)
-	must.Do(t, os.Chmod(origin.Roots, 0o644)) //nolint:gosec // public
+	must.Do(t, os.Chmod(origin.Roots, 0o644))
 	hardened := []string{"--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges"}
 	run := func(name string, args ...string) {
 		t.Helper()
@@ -123,7 +123,7 @@ func TestTheImageServesAnAgentThatOthersStart(t *testing.T) {
 		"-v", p.name+"-sockets:/run/aileron:ro", p.image(), "gateway")
 	harness.WaitFor(t, "the gateway is ready", func() bool { return p.must("logs", p.name+"-gateway") == "ready\n" })
 	resolv := filepath.Join(must.OpenDir(t), "resolv.conf")
-	must.Do(t, os.WriteFile(resolv, []byte("nameserver 127.0.0.1\n"), 0o644)) //nolint:gosec // public
+	must.Do(t, os.WriteFile(resolv, []byte("nameserver 127.0.0.1\n"), 0o644))
 	run("agent", "--network", "container:"+p.name+"-gateway", "-v", p.name+"-public:/etc/aileron/proxy:ro",
 		"-v", resolv+":/etc/resolv.conf:ro", recipes.Base().Ref, "sleep", "infinity")
 	agent := func(line string) string {

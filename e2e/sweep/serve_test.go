@@ -61,7 +61,7 @@ func (p *person) serveOthers() {
 	client.CloseIdleConnections()
 	for _, path := range []string{"readyz", "metrics"} {
 		probe := &http.Client{Transport: &http.Transport{DialContext: dialer(health), DisableKeepAlives: true}}
-		res := must.Get(probe.Get("http://health/" + path))(p.t)
+		res := must.Get(probe.Get("http://health/" + path))(p.t) //nolint:bodyclose // closed below
 		page := must.Get(io.ReadAll(res.Body))(p.t)
 		must.Do(p.t, res.Body.Close())
 		p.canary.judge(p.t, "/"+path+" of aileron serve", page, everything)
