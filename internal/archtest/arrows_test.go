@@ -398,6 +398,7 @@ var arrows = []arrow{
 	{"internal/serve", "internal/session", "opens, serves and closes the session"},
 	{"internal/serve", "internal/trust", "the variables of the agent"},
 	{"internal/serve", "internal/unixsocket", "probes on a unix socket"},
+	{"internal/serve", "internal/uplink", "a sandbox in another Pod"},
 	{"internal/serve", "proxy", "the name of the session's API"},
 	{"internal/serve", "spec", "names of connectors"},
 	{"internal/session", "audit", "records its beginning and its end"},

@@ -22,6 +22,7 @@ import (
 // probes is the listener for an orchestrator: is the process alive, does it serve, and what has it counted. It grants
 // nothing, and the sandbox must not reach it all the same: what it counts is the operator's.
 type probes struct {
+	at     net.Addr
 	server *http.Server
 	served chan struct{}
 }
@@ -36,7 +37,7 @@ func (s *server) serveHealth(ctx context.Context) (*probes, error) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.HandleFunc("GET /metrics", s.metrics)
-	p := &probes{served: make(chan struct{}), server: &http.Server{Handler: mux,
+	p := &probes{at: l.Addr(), served: make(chan struct{}), server: &http.Server{Handler: mux,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 8 << 10}}
 	go func() {
@@ -44,6 +45,17 @@ func (s *server) serveHealth(ctx context.Context) (*probes, error) {
 		_ = p.server.Serve(l)
 	}()
 	return p, nil
+}
+
+// ports returns the TCP ports on which it listens: a sandbox must not reach them.
+func (p *probes) ports() []uint16 {
+	if p == nil {
+		return nil
+	}
+	if tcp, ok := p.at.(*net.TCPAddr); ok {
+		return []uint16{uint16(tcp.Port)} //nolint:gosec // a TCP port
+	}
+	return nil
 }
 
 // listenHealth listens on HOST:PORT or unix:PATH.
@@ -91,6 +103,9 @@ func (s *server) readiness() readiness {
 	}
 	if !h.Writable || isFull(s.Session.Home) {
 		r.Reasons = append(r.Reasons, "audit_unavailable")
+	}
+	if s.uplink != nil && !s.uplink.Connected() {
+		r.Reasons = append(r.Reasons, "relay_not_connected")
 	}
 	r.Ready = len(r.Reasons) == 0
 	return r

@@ -19,27 +19,34 @@ import (
 
 // place is where a gateway finds the sockets of a session, and an agent its public files.
 type place struct {
-	dir, public string
+	dir, public string   // "" where there is none
 	lock        *os.File // of dir, as long as the process lives
 }
 
 // takePlace creates the directories, and locks that of the sockets. Sockets of a process that was killed are removed.
 func takePlace(dir, public string, locks filelock.Locker) (p *place, err error) {
 	p = &place{}
-	if p.dir, err = filepath.Abs(dir); err != nil {
-		return nil, err
+	if dir != "" {
+		if p.dir, err = filepath.Abs(dir); err != nil {
+			return nil, err
+		}
+		if err := makeDir(p.dir, 0o711); err != nil {
+			return nil, err
+		}
+		if public == "" {
+			public = filepath.Join(p.dir, "public")
+		}
 	}
-	if public == "" {
-		public = filepath.Join(p.dir, "public")
+	if public != "" {
+		if p.public, err = filepath.Abs(public); err != nil {
+			return nil, err
+		}
+		if err := makeDir(p.public, 0o755); err != nil {
+			return nil, err
+		}
 	}
-	if p.public, err = filepath.Abs(public); err != nil {
-		return nil, err
-	}
-	if err := makeDir(p.dir, 0o711); err != nil {
-		return nil, err
-	}
-	if err := makeDir(p.public, 0o755); err != nil {
-		return nil, err
+	if dir == "" {
+		return p, nil
 	}
 	p.lock, err = locks.Lock(filepath.Join(p.dir, ".lock"), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -94,20 +101,23 @@ func removeSocket(path string) error {
 	return nil
 }
 
-// openUplink opens the sockets.
-func (p *place) openUplink() (session.Uplink, error) { return session.OpenUplink(p.dir) }
-
-// publish writes the files that the agent reads: the session's root, the bundle of it and the system's roots, and the
-// environment as lines that a shell evaluates. All of it is public to the agent.
-func (p *place) publish(s *session.Session) error {
+// publicFiles returns the files that the agent reads: the session's root, the bundle of it and the system's roots, and
+// the environment as lines that a shell evaluates. All of it is public to the agent.
+func publicFiles(s *session.Session) map[string][]byte {
 	system, err := ca.SystemBundle()
 	if err != nil {
 		system = nil // a host without roots trusts the session's alone
 	}
-	for name, data := range map[string][]byte{
-		"ca.pem": s.RootPEM(), "bundle.pem": ca.Bundle(system, s.RootPEM()),
-		"env": []byte(trust.Exports(Environment(s))),
-	} {
+	return map[string][]byte{"ca.pem": s.RootPEM(), "bundle.pem": ca.Bundle(system, s.RootPEM()),
+		"env": []byte(trust.Exports(Environment(s)))}
+}
+
+// publish writes the files that the agent reads, if there is a directory for them.
+func (p *place) publish(files map[string][]byte) error {
+	if p.public == "" {
+		return nil
+	}
+	for name, data := range files {
 		if err := replace(filepath.Join(p.public, name), data); err != nil {
 			return dirError(fmt.Errorf("write the files of the agent: %w", err), p.public)
 		}
@@ -142,4 +152,8 @@ func Environment(s *session.Session) []string {
 }
 
 // close releases the directory. The listeners remove their own sockets.
-func (p *place) close() { _ = p.lock.Close() }
+func (p *place) close() {
+	if p.lock != nil {
+		_ = p.lock.Close()
+	}
+}

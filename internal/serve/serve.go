@@ -28,6 +28,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/grants"
 	"github.com/ALRubinger/aileron/internal/metrics"
 	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/internal/uplink"
 	"github.com/ALRubinger/aileron/spec"
 )
 
@@ -35,10 +36,11 @@ import (
 type Options struct {
 	// Session describes the session. Its Mode, Stop, Grants, Observe and callbacks are set by Run.
 	Session session.Options
-	Dir     string // gets the sockets
-	Public  string // gets what the agent reads; "" is public in Dir
+	Dir     string // gets the sockets; "": there are none, and an uplink
+	Public  string // gets what the agent reads; "" is public in Dir, if there is one
 	Grants  string // is read for what is granted, and followed; it need not exist
 	Health  string // HOST:PORT, or unix:PATH, of probes and metrics; "" is none
+	Relay   Relay  // beside a sandbox elsewhere; its zero value is none
 
 	Log *slog.Logger // what happens; required
 }
@@ -92,7 +94,8 @@ type server struct {
 	session *session.Session
 	counts  *metrics.Counts
 	sweep   sync.WaitGroup // of what killed processes left
-	health  *probes // nil: there is none
+	health  *probes        // nil: there is none
+	uplink  *uplink.Uplink // to the relay; nil: there is none
 }
 
 // open opens everything in an order in which a client finds either nothing or all of it.
@@ -124,25 +127,46 @@ func (s *server) open(ctx context.Context) (err error) {
 	}
 	s.session.Reload(ctx)
 	surface := s.session.Surface()
-	if err = s.place.publish(s.session); err != nil {
+	files := publicFiles(s.session)
+	if err = s.place.publish(files); err != nil {
 		return err
 	}
 	// Connectors that come later have placeholders of their own.
-	s.session.Follow(ctx, surface, func(context.Context, session.Surface) error { return s.place.publish(s.session) })
+	s.session.Follow(ctx, surface, func(context.Context, session.Surface) error {
+		return s.place.publish(publicFiles(s.session))
+	})
 	if s.Health != "" {
 		if s.health, err = s.serveHealth(ctx); err != nil {
 			return err
 		}
 	}
-	uplink, err := s.place.openUplink()
-	if err != nil {
+	if err = s.listen(ctx, files); err != nil {
 		return err
 	}
-	s.session.ListenSealed(ctx, uplink)
 	h := s.session.Health()
 	s.Log.Info("ready", "session_id", s.session.ID(), "dir", s.place.dir, "public", s.place.public, "grants", s.Grants,
 		"connectors", h.Connectors, "credentials", h.Credentials)
 	s.sweep.Go(func() { s.session.Sweep(context.WithoutCancel(ctx)) })
+	return nil
+}
+
+// listen serves the sockets, and the relay.
+func (s *server) listen(ctx context.Context, files map[string][]byte) error {
+	if s.Relay.isSet() {
+		var err error
+		if s.uplink, err = s.Relay.open(uplink.Config{Files: files, Ports: s.health.ports(), Log: s.Log}); err != nil {
+			return err
+		}
+		s.session.ListenSealed(ctx, session.Uplink{Proxy: s.uplink.Proxy, Redirect: s.uplink.Redirect})
+	}
+	if s.Dir == "" {
+		return nil
+	}
+	sockets, err := session.OpenUplink(s.place.dir)
+	if err != nil {
+		return err
+	}
+	s.session.ListenSealed(ctx, sockets)
 	return nil
 }
 
@@ -172,6 +196,9 @@ func (s *server) await(ctx context.Context, signals <-chan os.Signal) string {
 func (s *server) close() {
 	if s.health != nil {
 		s.health.close()
+	}
+	if s.uplink != nil {
+		s.uplink.Close()
 	}
 	if s.place != nil {
 		s.place.close()

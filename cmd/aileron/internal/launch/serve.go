@@ -46,8 +46,10 @@ output. SIGTERM drains, a second one ends at once; SIGHUP reads the grants again
 			switch err := opts.SessionOptions.Check(); {
 			case err != nil:
 				return err
-			case opts.serve.Dir == "":
+			case opts.serve.Dir == "" && opts.serve.Relay == (serve.Relay{}):
 				return failure.Usagef("--dir DIR is needed: the directory of the sockets")
+			case (opts.serve.Relay.Key == "") != (opts.serve.Relay.Dial+opts.serve.Relay.Listen == ""):
+				return failure.Usagef("--uplink-key is for --dial or --listen, and needed with it")
 			case opts.check:
 				return serve.Check(cmd.Context(), opts.serve.Dir)
 			case opts.serve.Grants == "":
@@ -59,10 +61,14 @@ output. SIGTERM drains, a second one ends at once; SIGHUP reads the grants again
 	opts.RegisterTraffic(cmd)
 	f := cmd.Flags()
 	f.StringVar(&opts.serve.Dir, "dir", "", "directory of the sockets, for the gateway alone")
-	f.StringVar(&opts.serve.Public, "public", "", 
+	f.StringVar(&opts.serve.Public, "public", "",
 		"directory of what the agent reads: ca.pem, bundle.pem, env (default public in --dir)")
 	f.StringVar(&opts.serve.Grants, "grants", "", "directory of grants.toml and of connectors")
 	f.StringVar(&opts.serve.Health, "health", "", "serve /healthz, /readyz and /metrics on HOST:PORT or unix:PATH")
+	f.StringVar(&opts.serve.Relay.Dial, "dial", "", "HOST:PORT of a gateway elsewhere, see docs/kubernetes.md")
+	f.StringVar(&opts.serve.Relay.Listen, "listen", "", "HOST:PORT to which a gateway elsewhere connects")
+	f.StringVar(&opts.serve.Relay.Key, "uplink-key", "", "file of the key that this gateway has, too")
+	cmd.MarkFlagsMutuallyExclusive("dial", "listen")
 	f.BoolVar(&opts.check, "check", false, "ask the aileron serve of --dir whether it serves, and exit")
 	return cmd
 }
