@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +18,8 @@ import (
 const (
 	startsAdded = "ms more than a container"
 	startsPlain = "ms, a plain container"
+	startsAlone = "ms more than the command alone"
+	startsHost  = "ms, the command alone"
 	startsBox   = "ms, a sandbox"
 	endsPlain   = "ms after the end, plain"
 	endsBox     = "ms after the end, sandbox"
@@ -27,10 +30,13 @@ const (
 	startConnectors  = 200
 )
 
-func startMetrics() []metric {
-	return []metric{atMost(startsAdded, 150), atMost(startsFiles, 150), atMost(startsConnectors, 100),
-		figure(startsPlain), figure(startsBox), figure(endsPlain), figure(endsBox)}
+func startMetrics(added metric, plain string) []metric {
+	return []metric{added, atMost(startsFiles, 150), atMost(startsConnectors, 100),
+		figure(plain), figure(startsBox), figure(endsPlain), figure(endsBox)}
 }
+
+// native is the kind of a sandbox without an engine.
+const native = "native"
 
 // boxes is aileron set up for sandboxes: a home without connectors, and an empty project.
 type boxes struct {
@@ -117,8 +123,8 @@ func (b *boxes) sealed(engine string, command ...string) []string {
 }
 
 // starting compares a command in a sandbox with the same in a plain container of the same image, which has no network
-// either, in turns and in any order, and with the same in a large project and with many connectors. The command prints
-// the time: what follows it is the end.
+// either, or, where there is no engine, with the command alone: in turns and in any order. It compares it with the same
+// in a large project and with many connectors too. The command prints the time: what follows it is the end.
 func starting(engine string) func(context.Context, *subject, turn) (figures, error) {
 	return func(ctx context.Context, s *subject, t turn) (figures, error) {
 		b, err := s.box(ctx, engine)
@@ -129,11 +135,15 @@ func starting(engine string) func(context.Context, *subject, turn) (figures, err
 			return nil, err
 		}
 		command := []string{"date", "+%s%N"}
-		inPlain := append([]string{"run", "--rm", "--network", "none", b.image[engine]}, command...)
+		plain, added := startsPlain, startsAdded
+		inPlain := append([]string{engine, "run", "--rm", "--network", "none", b.image[engine]}, command...)
+		if engine == native {
+			plain, added, inPlain = startsHost, startsAlone, command
+		}
 		whole, end := map[string][]time.Duration{}, map[string][]time.Duration{}
 		for range t.many(4) {
 			for name, cmd := range map[string]*exec.Cmd{
-				startsPlain:      plainCommand(ctx, engine, inPlain...),
+				plain:            plainCommand(ctx, inPlain[0], inPlain[1:]...),
 				startsBox:        b.command(b.sealed(engine, command...)...),
 				startsFiles:      b.large.command(b.large.sealed(engine, command...)...),
 				startsConnectors: b.connected.command(b.connected.sealed(engine, command...)...),
@@ -150,9 +160,9 @@ func starting(engine string) func(context.Context, *subject, turn) (figures, err
 				}
 			}
 		}
-		f := figures{startsPlain: middle(whole[startsPlain]), startsBox: middle(whole[startsBox]),
-			endsPlain: middle(end[startsPlain]), endsBox: middle(end[startsBox])}
-		f[startsAdded] = f[startsBox] - f[startsPlain]
+		f := figures{plain: middle(whole[plain]), startsBox: middle(whole[startsBox]),
+			endsPlain: middle(end[plain]), endsBox: middle(end[startsBox])}
+		f[added] = f[startsBox] - f[plain]
 		for _, name := range []string{startsFiles, startsConnectors} {
 			f[name] = middle(whole[name]) - f[startsBox]
 		}
@@ -208,6 +218,16 @@ func podmanConf() string {
 		return ""
 	}
 	return conf
+}
+
+// makesNamespaces returns an error where this user may make none.
+func makesNamespaces(ctx context.Context) error {
+	err := exec.CommandContext(ctx, "unshare", "--user", "--map-root-user", "--net", "--pid", "--fork", "--mount-proc",
+		"true").Run()
+	if err != nil {
+		return errors.New("this host lets its user make no namespaces")
+	}
+	return nil
 }
 
 // responds returns an error where an engine does not respond.

@@ -129,9 +129,7 @@ func (c Config) dropOwnPrivileges() error {
 	if err := dropCapabilities(); err != nil {
 		return err
 	}
-	want := unprivileged()
-	delete(want, "CapBnd")
-	return checkThreads(want)
+	return checkThreads("*", unprivileged())
 }
 
 // publish writes the files of a session to where the sandbox reads them.

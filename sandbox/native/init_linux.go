@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"syscall"
 
@@ -24,7 +25,7 @@ func runInit() (int, error) {
 	}
 	var l launch
 	told := os.NewFile(fdLaunch, "launch")
-	err = errors.Join(readLaunch(told, &l), told.Close())
+	err = errors.Join(readLaunch(told, &l, true), told.Close())
 	if err == nil {
 		err = closeOthers()
 	}
@@ -45,6 +46,8 @@ func runInit() (int, error) {
 		return 1, err
 	}
 	terminal.closeMaster()
+	l.Etc, l.Files = nil, nil
+	debug.SetGCPercent(50)
 	return runCommand(control, &l, terminal)
 }
 

@@ -2,13 +2,12 @@ package native
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"syscall"
@@ -21,6 +20,8 @@ import (
 
 // RunStage runs a process of a sandbox's own, and does not return.
 func RunStage() {
+	runtime.LockOSThread() // the bounding set of capabilities is a thread's
+	debug.SetGCPercent(-1) // until what is said next
 	stage := runInit
 	if os.Args[0] == keeperName {
 		stage = runKeeper
@@ -36,7 +37,7 @@ func RunStage() {
 func runKeeper() (int, error) {
 	told := os.NewFile(fdLaunch, "launch")
 	var l launch
-	if err := readLaunch(told, &l); err != nil {
+	if err := readLaunch(told, &l, false); err != nil {
 		return 1, err
 	}
 	init, ready, err := startInit(&l, told)
@@ -53,16 +54,6 @@ func runKeeper() (int, error) {
 		return 1, fmt.Errorf("%s%w", refused, err)
 	}
 	return <-code, nil
-}
-
-func readLaunch(f *os.File, l *launch) error {
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("read what the sandbox is to be: %w", err)
-	}
-	if err := json.NewDecoder(f).Decode(l); err != nil {
-		return fmt.Errorf("read what the sandbox is to be: %w", err)
-	}
-	return nil
 }
 
 // serveGateway serves the gateway, without a privilege and behind the sandbox's own filter, until ctx ends.

@@ -102,7 +102,7 @@ func (s *Sandbox) lost() error {
 
 // start starts the keeper.
 func (s *Sandbox) start(l launch) error {
-	told, err := memory("aileron-sandbox", l)
+	told, err := writeLaunch(l)
 	if err != nil {
 		return err
 	}
@@ -348,24 +348,6 @@ func connOf(f *os.File) (*net.UnixConn, error) {
 		return nil, errors.New("it is no unix socket")
 	}
 	return unixConn, nil
-}
-
-// memory returns a file in memory with a value as JSON, for a child to read.
-func memory(name string, value any) (*os.File, error) {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("make a file in memory for the sandbox: %w", err)
-	}
-	f := os.NewFile(uintptr(fd), name)
-	if _, err := f.Write(data); err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("write a file in memory for the sandbox: %w", err)
-	}
-	return f, nil
 }
 
 // setUpCaps are the capabilities with which the keeper and the init set up what is theirs. They are of namespaces that

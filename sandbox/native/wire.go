@@ -1,6 +1,6 @@
 package native
 
-// launch is what the keeper and the init are told, as JSON in a file in memory.
+// launch is what the keeper and the init are told, in a file in memory: see writeLaunch.
 type launch struct {
 	Config
 	// UID and GID are the user's numbers in the sandbox, which are those of this host.
@@ -8,6 +8,7 @@ type launch struct {
 	// Map is whether the keeper maps its own user: root has done that.
 	Map    bool
 	Filter []instruction
+	Sizes  []int // of Etc and of the data of Files
 }
 
 // instruction is one of a seccomp filter.
