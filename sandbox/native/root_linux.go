@@ -263,7 +263,7 @@ func (r *root) put(f File) {
 	})
 }
 
-// mountUsr mounts the host's /usr with the session's files over it. The overlay has no directory to write to, so it is
+// mountUsr mounts the host's /usr with the session's files over it. An overlay has no directory to write to, so it is
 // read-only by its kind.
 func (r *root) mountUsr() {
 	at := slices.IndexFunc(r.trees, func(t tree) bool { return t.target == hostUsr })
@@ -273,12 +273,68 @@ func (r *root) mountUsr() {
 	r.attach(r.trees[at])
 	r.trees = slices.Delete(r.trees, at, at+1)
 	r.do("mount /usr with the session's files over it", func() error {
-		return unix.Mount("overlay", "/usr", "overlay", quiet|unix.MS_RDONLY, "lowerdir="+layerDir+"/usr:"+hostUsr)
+		err := mountOver("")
+		if errors.Is(err, unix.EINVAL) { // the host has other mounts below its /usr
+			return mountOverParts()
+		}
+		return err
 	})
 	r.do("unmount the host's /usr", func() error {
 		return errors.Join(unix.Unmount(hostUsr, unix.MNT_DETACH), os.Remove(hostUsr))
 	})
 }
+
+// mountOver mounts an overlay of a directory of /usr, by its path in it.
+func mountOver(dir string) error {
+	return unix.Mount("overlay", path.Join("/usr", dir), "overlay", quiet|unix.MS_RDONLY,
+		"lowerdir="+path.Join(layerDir, "usr", dir)+":"+path.Join(hostUsr, dir))
+}
+
+// mountOverParts mounts the host's /usr with what is mounted below it, and overlays of those directories alone into
+// which the session puts something. The kernel takes no directory for an overlay below which something is mounted that
+// this user namespace cannot unmount: that could show what lies under the mount.
+func mountOverParts() error {
+	fd, err := readOnlyTree(hostUsr)
+	if err != nil {
+		return err
+	}
+	defer closeFD(fd)
+	if err := unix.MoveMount(fd, "", unix.AT_FDCWD, "/usr", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return err
+	}
+	dirs, err := parts(layerDir+"/usr", hostUsr)
+	for _, dir := range dirs {
+		if err == nil {
+			err = mountOver(dir)
+		}
+	}
+	return err
+}
+
+// parts returns the directories of the host, by their paths in it, into which something of the layer goes: the topmost
+// ones that get a file, or a directory that they lack.
+func parts(layer, host string) (dirs []string, err error) {
+	err = filepath.WalkDir(layer, func(at string, d fs.DirEntry, err error) error {
+		rel := strings.TrimPrefix(strings.TrimPrefix(at, layer), "/")
+		if err != nil || rel == "" {
+			return err
+		}
+		if info, err := os.Stat(filepath.Join(host, rel)); d.IsDir() && err == nil && info.IsDir() {
+			return nil
+		}
+		if dir := path.Dir(rel); !slices.ContainsFunc(dirs, func(o string) bool { return within(dir, o) }) {
+			dirs = append(slices.DeleteFunc(dirs, func(o string) bool { return within(o, dir) }), dir)
+		}
+		if d.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return dirs, err
+}
+
+// within reports whether a path is a directory or in it.
+func within(at, dir string) bool { return dir == "." || at == dir || strings.HasPrefix(at, dir+"/") }
 
 // mount mounts all else.
 func (r *root) mount(l *launch) {
