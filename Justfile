@@ -89,9 +89,10 @@ renewals:
 check: linter
     @scripts/check {{ quote(tools) }}
 
-# golangci-lint with .golangci.yml, and actionlint over the workflows
+# golangci-lint with .golangci.yml, go vet for macOS, and actionlint over the workflows
 lint: linter
     {{ quote(tools / "golangci-lint") }} run --allow-serial-runners ./...
+    scripts/darwin
     {{ quote(tools / "actionlint") }}
 
 # gofmt over the tree

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/smallstep/truststore"
-
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
@@ -152,14 +150,14 @@ func fileName(root *x509.Certificate) string {
 // program that makes the bundle from it. truststore's Install and Uninstall are not used: they run sudo, which asks for
 // a password when a session ends, have no time-out, and leave links to the removed file in /etc/ssl/certs.
 func systemAnchors() (string, error) {
-	if truststore.SystemTrustCommand == nil {
+	if systemCommand() == nil {
 		return "", errors.New("the store of this system is not known")
 	}
-	return filepath.EvalSymlinks(filepath.Dir(truststore.SystemTrustFilename))
+	return filepath.EvalSymlinks(filepath.Dir(systemAnchor()))
 }
 
 func (s Store) anchor(root *x509.Certificate) string {
-	return filepath.Join(s.Path, fmt.Sprintf(filepath.Base(truststore.SystemTrustFilename), fileName(root)))
+	return filepath.Join(s.Path, fmt.Sprintf(filepath.Base(systemAnchor()), fileName(root)))
 }
 
 func (s Store) addSystem(ctx context.Context, root *x509.Certificate) error {
@@ -185,7 +183,7 @@ func (s Store) addSystem(ctx context.Context, root *x509.Certificate) error {
 		return err
 	}
 	if !systemHolds(root) {
-		return fmt.Errorf("%s has not added it to the system's bundle", truststore.SystemTrustCommand[0])
+		return fmt.Errorf("%s has not added it to the system's bundle", systemCommand()[0])
 	}
 	return nil
 }
@@ -207,13 +205,13 @@ func (s Store) removeSystem(ctx context.Context, root *x509.Certificate) error {
 		}
 	}
 	if systemHolds(root) {
-		return fmt.Errorf("%s has not removed it from the system's bundle", truststore.SystemTrustCommand[0])
+		return fmt.Errorf("%s has not removed it from the system's bundle", systemCommand()[0])
 	}
 	return removeHooked(ctx, root)
 }
 
 func updateSystem(ctx context.Context) error {
-	_, err := runTool(ctx, nil, truststore.SystemTrustCommand[0], truststore.SystemTrustCommand[1:]...)
+	_, err := runTool(ctx, nil, systemCommand()[0], systemCommand()[1:]...)
 	return err
 }
 

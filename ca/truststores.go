@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/smallstep/truststore"
-
 	"github.com/ALRubinger/aileron/internal/hint"
 )
 
@@ -43,14 +41,14 @@ func locate(kind StoreKind, path string) FoundStore {
 }
 
 func findSystem() FoundStore {
-	if truststore.SystemTrustCommand == nil {
+	if systemCommand() == nil {
 		err := hint.New(errors.New("the store of this system is not known"),
 			"give a program the root alone: aileron ca show SESSION --pem")
 		return FoundStore{Store: Store{Kind: SystemStore}, Err: err}
 	}
-	f := locate(SystemStore, filepath.Dir(truststore.SystemTrustFilename))
+	f := locate(SystemStore, filepath.Dir(systemAnchor()))
 	if f.Err == nil {
-		_, f.Err = findTool(truststore.SystemTrustCommand[0])
+		_, f.Err = findTool(systemCommand()[0])
 	}
 	return f
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 func TestVaultNeedsAPassphrase(t *testing.T) {
@@ -103,7 +104,7 @@ func TestTheEchoEndsBeforeTheQuestion(t *testing.T) {
 	asked := false
 	a := cli.New(&console.Console{Stdin: terminal}, &home.Dir{})
 	a.Stderr = writerFunc(func(p []byte) (int, error) {
-		if now, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS); !asked && (err != nil ||
+		if now, err := system.ReadTermios(int(terminal.Fd())); !asked && (err != nil ||
 			now.Lflag&unix.ECHO != 0) {
 			t.Error("the terminal echoes while the question is shown")
 		}
@@ -116,7 +117,7 @@ func TestTheEchoEndsBeforeTheQuestion(t *testing.T) {
 	if got, err := a.ReadUnseen(t.Context(), "passphrase"); err != nil || string(got) != testPassphrase || !asked {
 		t.Errorf("read %d bytes, %v", len(got), err)
 	}
-	if now, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS); err != nil || now.Lflag&unix.ECHO == 0 {
+	if now, err := system.ReadTermios(int(terminal.Fd())); err != nil || now.Lflag&unix.ECHO == 0 {
 		t.Error("the echo does not come back")
 	}
 }

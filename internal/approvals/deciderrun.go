@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/system"
 	"github.com/ALRubinger/aileron/internal/unixsocket"
 )
 
@@ -126,17 +127,8 @@ func (d *Decider) run(ctx context.Context, question []byte, answer *reply) error
 	if err := start(cmd); err != nil {
 		return err
 	}
-	awaitExit(cmd.Process.Pid)
+	system.AwaitExit(cmd.Process.Pid)
 	_ = end() // what it left behind; until Wait, no other process has its number
 	endMarked(mark)
 	return cmd.Wait()
-}
-
-// awaitExit waits until a child has ended, and leaves its status to others.
-func awaitExit(pid int) {
-	for {
-		if err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
-			return
-		}
-	}
 }

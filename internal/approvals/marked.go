@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"golang.org/x/sys/unix"
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // endMarked ends the processes of this user that have the mark in their environment. A child of a decider that has left
@@ -30,13 +30,8 @@ func endIfMarked(pid int, mark string) bool {
 	if !hasMark(pid, mark) {
 		return false
 	}
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = unix.Close(fd) }()
-	// Read again: the number may have changed hands before the descriptor was opened.
-	return hasMark(pid, mark) && unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
+	// Read again: the number may have changed hands meanwhile.
+	return system.KillProcess(pid, func() bool { return hasMark(pid, mark) }) == nil
 }
 
 // hasMark reports whether a process has the mark in its environment. That of other users cannot be read, and that of

@@ -27,6 +27,7 @@ func inTree(pattern, pkg string) bool {
 var arrows = []arrow{
 	{"*", "internal/hint", "an error for people carries what to do about it"},
 	{"*", "internal/hostport", "host names and ports have one rule"},
+	{"*", "internal/system", "calls to the kernel in which Linux and macOS differ"},
 	{"audit", "audit/internal/chain", "rows, and what makes them evidence"},
 	{"audit", "audit/internal/follow", "shows rows as they are written"},
 	{"audit", "audit/internal/journal", "where a session's rows are durable first"},

@@ -48,7 +48,7 @@ var owners = []owner{
 	{"github.com/santhosh-tekuri/jsonschema/v6", "e2e/rowschema/*.go", "holds rows to their schema"},
 	{"github.com/santhosh-tekuri/jsonschema/v6", "internal/auditschema/*_test.go", "why a row is refused"},
 	{"github.com/santhosh-tekuri/jsonschema/v6", "internal/connectorschema/*_test.go", "as in internal/auditschema"},
-	{"github.com/smallstep/truststore", "ca/trust.go ca/truststores.go", "where distributions keep their own roots"},
+	{"github.com/smallstep/truststore", "ca/truststore_linux.go", "where distributions keep their own roots"},
 	{"github.com/spf13/cobra", "cmd/aileron/*.go cmd/aileron/internal/*/*.go", "the command tree"},
 	{"github.com/tailscale/hujson", "sandbox/devcontainer/parse.go", "JSON with comments, and where in it a value is"},
 	{"github.com/tidwall/gjson", "proxy/fields.go proxy/preview/preview.go",

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // Conversation is several questions at a terminal, of which some ask for secrets. While it lasts the terminal echoes
@@ -27,7 +28,7 @@ func (con *Console) Converse() (*Conversation, error) {
 	if !ok {
 		return nil, errors.New("ask on the terminal: there is none")
 	}
-	before, err := unix.IoctlGetTermios(int(in.Fd()), unix.TCGETS)
+	before, err := system.ReadTermios(int(in.Fd()))
 	if err != nil {
 		return nil, fmt.Errorf("ask on the terminal: %w", err)
 	}
@@ -41,11 +42,11 @@ func (c *Conversation) echo(on bool) {
 	if !on {
 		now.Lflag &^= unix.ECHO
 	}
-	_ = unix.IoctlSetTermios(int(c.in.Fd()), unix.TCSETS, &now)
+	_ = system.WriteTermios(int(c.in.Fd()), &now)
 }
 
 // End restores the terminal.
-func (c *Conversation) End() { _ = unix.IoctlSetTermios(int(c.in.Fd()), unix.TCSETS, &c.before) }
+func (c *Conversation) End() { _ = system.WriteTermios(int(c.in.Fd()), &c.before) }
 
 // line asks a question and returns the line that answers it.
 func (c *Conversation) line(ctx context.Context, question string) (string, error) {

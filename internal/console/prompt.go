@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // ErrInputEnded is returned by a prompt that got no line.
@@ -133,13 +134,13 @@ func ReadTyped(in io.Reader) (line []byte, err error) {
 
 // stopEcho keeps a terminal from echoing what is typed, and makes it deliver lines and signals.
 func stopEcho(fd int) error {
-	now, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	now, err := system.ReadTermios(fd)
 	if err != nil {
 		return err
 	}
 	now.Lflag = now.Lflag&^unix.ECHO | unix.ICANON | unix.ISIG
 	now.Iflag |= unix.ICRNL
-	return unix.IoctlSetTermios(fd, unix.TCSETS, now)
+	return system.WriteTermios(fd, now)
 }
 
 // PromptLine asks for a line on the terminal.
@@ -184,4 +185,4 @@ func (c *Console) DiscardTyped() {
 
 // flushTyped discards what was typed and not read yet, if the file is a terminal. Before a question: the second line of
 // what was pasted at the last one is not an answer to it.
-func flushTyped(f *os.File) { _ = unix.IoctlSetInt(int(f.Fd()), unix.TCFLSH, unix.TCIFLUSH) }
+func flushTyped(f *os.File) { system.FlushInput(int(f.Fd())) }

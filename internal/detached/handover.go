@@ -18,6 +18,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/system"
 	"github.com/ALRubinger/aileron/internal/terminal"
 	"github.com/ALRubinger/aileron/vault"
 	"github.com/ALRubinger/aileron/vault/keeper"
@@ -53,7 +54,7 @@ func Start(h Handover, key []byte, args []string, stdout, stderr io.Writer) (*Pr
 	if err != nil {
 		return nil, err
 	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	pair, err := system.SocketPair()
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +227,7 @@ func redirectMessages(path string) {
 		_ = unix.Flock(int(to.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	}
 	for _, fd := range []int{unix.Stdout, unix.Stderr} {
-		_ = unix.Dup3(int(to.Fd()), fd, 0)
+		_ = system.Duplicate(int(to.Fd()), fd)
 	}
 }
 

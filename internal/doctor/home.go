@@ -21,6 +21,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
 	"github.com/ALRubinger/aileron/internal/review"
+	"github.com/ALRubinger/aileron/internal/system"
 	"github.com/ALRubinger/aileron/internal/unlock"
 	"github.com/ALRubinger/aileron/vault"
 	"github.com/ALRubinger/aileron/vault/oauth"
@@ -112,11 +113,10 @@ func (d *Doctor) checkDisk(context.Context) {
 		for _, err := os.Stat(at); err != nil && filepath.Dir(at) != at; _, err = os.Stat(at) {
 			at = filepath.Dir(at) // the disk on which it would be
 		}
-		var stat unix.Statfs_t
-		if unix.Statfs(at, &stat) != nil {
+		free, err := system.FreeSpace(at)
+		if err != nil {
 			continue
 		}
-		free := int64(stat.Bavail) * stat.Bsize //nolint:gosec // as many bytes as a disk has
 		const fix = "free space there; aileron sandbox prune removes what killed sessions left"
 		switch {
 		case free < fullDisk:

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/internal/format"
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // hinted is an error with its hint.
@@ -86,7 +87,7 @@ func System(err error) (reason, hint string) {
 		return "read_only", "mount that file system writable, or name another home with --home"
 	case unix.EACCES, unix.EPERM:
 		return "permission_denied", "check the rights on that file, and whose it is"
-	case unix.EIO, unix.ESTALE, unix.ENOTCONN, unix.ENXIO, unix.EUCLEAN:
+	case unix.EIO, unix.ESTALE, unix.ENOTCONN, unix.ENXIO, system.ErrDamaged:
 		return "io_error", "check the disk, or the server that it is on"
 	}
 	return "", ""

@@ -13,9 +13,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // walk reads one tree.
@@ -424,11 +425,8 @@ func (w *walk) read(at string) (data []byte, sum string, ok bool) {
 // stamp returns what stands for the content of a file that is not read. A sandbox can set a file's time of
 // modification, but not that of its last change.
 func stamp(info fs.FileInfo) string {
-	changed := int64(0)
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		changed = st.Ctim.Nano()
-	}
-	return sumOf(fmt.Appendf(nil, "%v %d %d %d", info.Mode(), info.Size(), info.ModTime().UnixNano(), changed))
+	return sumOf(fmt.Appendf(nil, "%v %d %d %d", info.Mode(), info.Size(), info.ModTime().UnixNano(),
+		system.Changed(info)))
 }
 
 // scriptsOf returns the scripts of a package.json in a form that does not depend on its layout, nil if it has none.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/internal/system"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 )
 
@@ -131,7 +132,8 @@ func (l *Launcher) await(
 // startTied starts a command that gets a SIGTERM when this process ends without waiting for it. The kernel sends that
 // at the end of the thread that started the command, so the thread is kept until the command has ended.
 func (l *Launcher) startTied(cmd *exec.Cmd) (ended <-chan error, err error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	system.DieWithParent(cmd.SysProcAttr, syscall.SIGTERM)
 	start := l.Start
 	if start == nil {
 		start = (*exec.Cmd).Start

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/internal/procid"
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // The command of aileron run outlives an aileron that was killed. The kernel then sends it a SIGTERM (see startTied),
@@ -164,8 +165,8 @@ func (p orphan) release() { _ = unix.Close(p.pidfd) }
 
 // signal sends a signal, and continues the process if it is stopped.
 func (p orphan) signal(sig syscall.Signal) {
-	_ = unix.PidfdSendSignal(p.pidfd, sig, nil, 0)
-	_ = unix.PidfdSendSignal(p.pidfd, unix.SIGCONT, nil, 0)
+	_ = system.SignalProcess(p.pidfd, sig)
+	_ = system.SignalProcess(p.pidfd, unix.SIGCONT)
 }
 
 // find returns the orphans that live.
@@ -176,7 +177,7 @@ func (o orphans) find() (left []orphan) {
 		if err != nil {
 			continue
 		}
-		pidfd, err := unix.PidfdOpen(pid, 0)
+		pidfd, err := system.OpenProcess(pid)
 		if err != nil {
 			continue
 		}

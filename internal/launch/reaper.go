@@ -14,6 +14,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/procid"
 	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/internal/system"
 	"github.com/ALRubinger/aileron/internal/terminal"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/engine"
@@ -172,15 +173,14 @@ const (
 
 // shareTerminal records the state of the terminal before its command begins.
 func shareTerminal(tty *os.File) (*sharedTerminal, error) {
-	before, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
+	before, err := system.ReadTermios(int(tty.Fd()))
 	if err != nil {
 		return nil, fmt.Errorf("read the state of the terminal: %w", err)
 	}
-	fd, err := unix.MemfdCreate("aileron-terminal", unix.MFD_CLOEXEC)
+	record, err := system.MemoryFile("aileron-terminal")
 	if err != nil {
 		return nil, fmt.Errorf("share the state of the terminal: %w", err)
 	}
-	record := os.NewFile(uintptr(fd), "terminal record")
 	t := &sharedTerminal{tty: tty, record: record, now: terminalRecord{Before: *before}}
 	t.note(terminal.State{})
 	return t, nil
@@ -196,7 +196,7 @@ func (t *sharedTerminal) close() {
 // note shares the state of the terminal.
 func (t *sharedTerminal) note(state terminal.State) {
 	if state.Raw && !t.now.Raw {
-		if between, err := unix.IoctlGetTermios(int(t.tty.Fd()), unix.TCGETS); err == nil {
+		if between, err := system.ReadTermios(int(t.tty.Fd())); err == nil {
 			t.now.Between = *between
 		}
 	}
@@ -215,8 +215,8 @@ func restoreTerminal() {
 		return
 	}
 	writeBounded(tty, left.Undo)
-	if now, err := unix.IoctlGetTermios(reaperTTY, unix.TCGETS); err == nil && *now == left.Between {
-		_ = unix.IoctlSetTermios(reaperTTY, unix.TCSETS, &left.Before)
+	if now, err := system.ReadTermios(reaperTTY); err == nil && *now == left.Between {
+		_ = system.WriteTermios(reaperTTY, &left.Before)
 	}
 }
 
@@ -249,7 +249,7 @@ func restoreHostTerminal(ours bool) {
 	}
 	writeBounded(tty, reset)
 	if ok && ours {
-		_ = unix.IoctlSetTermios(int(tty.Fd()), unix.TCSETS, &left.Before)
+		_ = system.WriteTermios(int(tty.Fd()), &left.Before)
 	}
 }
 

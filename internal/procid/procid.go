@@ -17,18 +17,15 @@ const form = "%d/%d/pid:[%d]"
 // Of returns the identity of a living process: its number, its start time, and
 // the namespace in which the number counts.
 func Of(pid int) (string, error) {
-	fields, err := Stat(pid)
+	start, err := startOf(pid)
 	if err != nil {
 		return "", fmt.Errorf("identify a process: %w", err)
 	}
-	namespace, err := os.Readlink("/proc/self/ns/pid")
+	namespace, err := namespace()
 	if err != nil {
 		return "", fmt.Errorf("identify a process: %w", err)
 	}
-	if fields[0] == "Z" || fields[0] == "X" {
-		return "", fmt.Errorf("identify a process: process %d has ended", pid)
-	}
-	return fmt.Sprintf("%d/%s/%s", pid, fields[StatStart], namespace), nil
+	return fmt.Sprintf("%d/%s/%s", pid, start, namespace), nil
 }
 
 // The fields that [Stat] returns, by their names in proc_pid_stat(5).
@@ -41,7 +38,8 @@ const (
 	StatStart  = 19
 )
 
-// Stat returns the fields of /proc/PID/stat behind the name of the program, which may have any bytes.
+// Stat returns the fields of /proc/PID/stat behind the name of the program, which may have any bytes. There are none
+// on macOS.
 func Stat(pid int) ([]string, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -67,7 +65,7 @@ func Lives(id string) bool {
 	if _, err := fmt.Sscanf(parts[0], "%d", &pid); err != nil {
 		return false
 	}
-	if namespace, err := os.Readlink("/proc/self/ns/pid"); err != nil || namespace != parts[2] {
+	if namespace, err := namespace(); err != nil || namespace != parts[2] {
 		return true
 	}
 	now, err := Of(pid)

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // Protection is what [ProtectProcess] took from the process: its children do not get it, or get it back.
@@ -45,7 +47,7 @@ func ProtectProcess() (*Protection, error) {
 	p := &Protection{secrets: map[string]string{}}
 	// An undumpable process's /proc files are root's: opened before.
 	mem, memErr := os.OpenFile("/proc/self/mem", os.O_RDWR, 0)
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+	if err := system.Undumpable(); err != nil {
 		return nil, fmt.Errorf("make this process undumpable: %w", err)
 	}
 	if err := unix.Getrlimit(unix.RLIMIT_CORE, &p.core); err != nil {

@@ -14,13 +14,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
-)
 
-// maxPath is the longest path that fits into sockaddr_un with its final NUL.
-const maxPath = 107
+	"github.com/ALRubinger/aileron/internal/hint"
+	"github.com/ALRubinger/aileron/internal/system"
+)
 
 // Listen listens on a new unix socket at path with the given mode. Closing the
 // listener removes the socket.
@@ -56,8 +57,12 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 // directory is named by a descriptor of it. release closes the descriptor and
 // must be called when the path is no longer needed.
 func shorten(path string) (short string, release func(), err error) {
-	if len(path) <= maxPath {
+	if len(path) <= system.MaxSocketPath {
 		return path, func() {}, nil
+	}
+	if runtime.GOOS != "linux" { // there is no /proc
+		return "", nil, hint.New(fmt.Errorf("use the socket %s: its path has %d bytes, and this system takes %d",
+			path, len(path), system.MaxSocketPath), "name a shorter home with --home")
 	}
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -93,19 +98,18 @@ func CheckPeer(conn net.Conn, sameNamespace bool) (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	var peer *unix.Ucred
-	if controlErr := raw.Control(func(fd uintptr) {
-		peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); controlErr != nil || err != nil {
+	var uid int
+	controlErr := raw.Control(func(fd uintptr) { uid, pid, err = system.PeerOf(int(fd)) })
+	if controlErr != nil || err != nil {
 		return 0, errors.Join(controlErr, err)
 	}
-	if int(peer.Uid) != os.Geteuid() {
+	if uid != os.Geteuid() {
 		return 0, ErrForeign
 	}
-	if sameNamespace && !beside(int(peer.Pid)) {
+	if sameNamespace && !beside(pid) {
 		return 0, ErrForeign
 	}
-	return int(peer.Pid), nil
+	return pid, nil
 }
 
 // beside reports whether a process is in the PID namespace of this one. The processes of
@@ -113,6 +117,9 @@ func CheckPeer(conn net.Conn, sameNamespace bool) (pid int, err error) {
 // or maps it, so that the uid does not tell them from the user's. A process that has
 // ended cannot be judged, and is not.
 func beside(pid int) bool {
+	if runtime.GOOS != "linux" { // a container's are another kernel's
+		return true
+	}
 	own, peer := namespaces(os.Getpid()), namespaces(pid)
 	return own > 0 && own == peer
 }
@@ -121,7 +128,7 @@ func beside(pid int) bool {
 // is read from a descriptor of the process (pidfd_open(2)): aileron's processes are
 // not dumpable, and where /proc is mounted with hidepid their own files are not there.
 func namespaces(pid int) int {
-	fd, err := unix.PidfdOpen(pid, 0)
+	fd, err := system.OpenProcess(pid)
 	if err != nil {
 		return 0
 	}

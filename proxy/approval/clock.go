@@ -3,7 +3,7 @@ package approval
 import (
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // moment is a time on the clock of this machine that cannot be set, and that a suspension does not stop: the time
@@ -11,11 +11,7 @@ import (
 type moment time.Duration
 
 // sinceBoot returns the moment that it is now.
-func sinceBoot() time.Duration {
-	var now unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) // it fails for a clock that there is not, and every Linux has it
-	return time.Duration(now.Nano())
-}
+func sinceBoot() time.Duration { return system.SinceStart() }
 
 // passed reports whether the moment is over. The zero moment is none.
 func (m moment) passed(now time.Duration) bool { return now >= time.Duration(m) }

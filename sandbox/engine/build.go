@@ -17,11 +17,12 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/build"
+	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/client"
-	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/internal/procid"
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // Image is what an engine reports of an image.
@@ -65,6 +66,21 @@ func (e *Engine) Load(ctx context.Context, archive io.Reader) error {
 	}
 	defer output.Body.Close()
 	return new(buildOutput).read(output.Body, io.Discard)
+}
+
+// RemoveOtherTags removes the images of a repository but for that of a tag, as far as no container uses them.
+func (e *Engine) RemoveOtherTags(ctx context.Context, repository, kept string) {
+	list, err := e.cli.ImageList(ctx, image.ListOptions{Filters: filters.NewArgs(filters.Arg("reference", repository))})
+	if err != nil {
+		return // the next one removes them
+	}
+	for _, img := range list {
+		for _, tag := range img.RepoTags {
+			if strings.HasPrefix(tag, repository+":") && tag != kept {
+				_, _ = e.cli.ImageRemove(ctx, tag, image.RemoveOptions{})
+			}
+		}
+	}
 }
 
 // Recipe is what an image is built of.
@@ -301,15 +317,7 @@ func killCommands(service int, contained func(pid int) bool) {
 		if !below(pid) || !contained(pid) {
 			continue
 		}
-		// Another process may have the number by now; its descriptor stays the same one's.
-		fd, err := unix.PidfdOpen(pid, 0)
-		if err != nil {
-			continue
-		}
-		if parentOf(pid) == parents[pid] {
-			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-		}
-		_ = unix.Close(fd)
+		_ = system.KillProcess(pid, func() bool { return parentOf(pid) == parents[pid] })
 	}
 }
 

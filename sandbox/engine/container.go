@@ -34,6 +34,8 @@ type Config struct {
 	Network   string // "none", or "container:ID" for another's; "" is the engine's own
 	HostAlias bool   // the engine's host is known by [Engine.HostAlias]
 
+	NoLog bool // its output is for who is attached alone
+
 	CapAdd   []string
 	Seccomp  string // of [Engine.Seccomp]; "" is the engine's own profile
 	ReadOnly bool   // the root file system
@@ -115,8 +117,11 @@ func (c Config) config() *container.Config {
 func (e *Engine) hostConfig(c Config) *container.HostConfig {
 	host := &container.HostConfig{
 		NetworkMode: container.NetworkMode(c.Network), ReadonlyRootfs: c.ReadOnly,
-		GroupAdd: c.Groups, CapDrop: []string{"ALL"}, CapAdd: c.CapAdd, SecurityOpt: securityOptions(c.Seccomp),
-		Resources: c.Limits.resources(container.Resources{Ulimits: ulimits()}),
+		GroupAdd: c.Groups, CapDrop: []string{"ALL"}, CapAdd: c.CapAdd, SecurityOpt: e.securityOptions(c.Seccomp),
+		Resources: c.Limits.resources(container.Resources{Ulimits: e.ulimits()}),
+	}
+	if c.NoLog {
+		host.LogConfig.Type = "none"
 	}
 	if c.Memory > 0 {
 		host.Memory = c.Memory
@@ -143,7 +148,7 @@ func (e *Engine) hostConfig(c Config) *container.HostConfig {
 		host.ExtraHosts = e.dialect.aliasHosts()
 	}
 	if c.Init {
-		init := e.dialect.hasInit()
+		init := e.away || e.dialect.hasInit()
 		host.Init = &init
 	}
 	return host
@@ -156,20 +161,24 @@ func setTmpfs(host *container.HostConfig, at, options string) {
 	host.Tmpfs[at] = options
 }
 
-func securityOptions(seccomp string) []string {
+func (e *Engine) securityOptions(seccomp string) []string {
 	opts := []string{"no-new-privileges"}
 	if seccomp != "" {
 		opts = append(opts, "seccomp="+seccomp)
 	}
 	// SELinux would keep a sandbox from the project and the gateway from the
 	// session's sockets; relabelling a person's files is worse than no label.
-	if _, err := os.Stat("/sys/fs/selinux/enforce"); err == nil {
+	if _, err := os.Stat("/sys/fs/selinux/enforce"); err == nil || e.away {
 		opts = append(opts, "label=disable")
 	}
 	return opts
 }
 
-func ulimits() []*units.Ulimit {
+// ulimits are those of this process, for an engine beside it.
+func (e *Engine) ulimits() []*units.Ulimit {
+	if e.away {
+		return nil
+	}
 	files, procs := hardLimits()
 	return []*units.Ulimit{{Name: "nofile", Soft: files, Hard: files}, {Name: "nproc", Soft: procs, Hard: procs}}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/docker/docker/api/types/container"
@@ -19,7 +20,7 @@ func (docker) name() string { return "docker" }
 
 func (d docker) find(ctx context.Context, patience Patience) (*Engine, error) {
 	named := os.Getenv("DOCKER_HOST")
-	host := cmp.Or(named, "unix:///var/run/docker.sock")
+	host := cmp.Or(named, dockerSocket())
 	if path, ok := strings.CutPrefix(host, "unix://"); ok && named == "" {
 		if _, err := os.Stat(path); err != nil {
 			return nil, errors.New("docker: no daemon runs, for there is no " + path +
@@ -31,6 +32,27 @@ func (d docker) find(ctx context.Context, patience Patience) (*Engine, error) {
 		return nil, fmt.Errorf("%w (DOCKER_HOST names it: start its daemon, or unset DOCKER_HOST)", err)
 	}
 	return e, err
+}
+
+// dockerSocket is where the daemon of this host listens, or else one in a virtual machine of this user's.
+func dockerSocket() string {
+	const daemon = "/var/run/docker.sock"
+	for _, at := range append([]string{daemon}, machineSockets()...) {
+		if _, err := os.Stat(at); err == nil {
+			return "unix://" + at
+		}
+	}
+	return "unix://" + daemon
+}
+
+// machineSockets are where programs that run Docker in a virtual machine offer its API.
+func machineSockets() (sockets []string) {
+	if home, err := os.UserHomeDir(); err == nil {
+		for _, at := range []string{".docker/run", ".docker/desktop", ".orbstack/run", ".colima/default", ".rd"} {
+			sockets = append(sockets, filepath.Join(home, at, "docker.sock"))
+		}
+	}
+	return sockets
 }
 
 func (docker) made(components []string) bool { return !podman{}.made(components) }

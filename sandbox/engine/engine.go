@@ -48,6 +48,7 @@ type Engine struct {
 	liveness *liveness
 	service  *podmanService // nil: the engine was running
 	dir      string         // private files for this engine
+	away     bool           // see RunsElsewhere
 
 	mu   sync.Mutex
 	info *About // nil: it was not asked
@@ -177,6 +178,13 @@ func (e *Engine) Local() (started, socket bool) {
 	return e.service != nil, err == nil && host.Scheme == "unix"
 }
 
+// RunsElsewhere notes that the engine has another kernel than this host's, or sees other files: its containers have its
+// own limits, and nothing of it is looked for on this host. It is called before containers are made.
+func (e *Engine) RunsElsewhere() { e.away = true }
+
+// IsElsewhere reports whether RunsElsewhere was called.
+func (e *Engine) IsElsewhere() bool { return e.away }
+
 // Sockets are the paths with which a process would control an engine of this
 // machine, and the private directory of this one. Some may not exist.
 func (e *Engine) Sockets() []string {
@@ -192,11 +200,7 @@ func KnownSockets() []string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
 		sockets = append(sockets, podmanUserSocket(), filepath.Join(dir, "docker.sock"))
 	}
-	if home, err := os.UserHomeDir(); err == nil {
-		for _, at := range []string{".docker/run", ".docker/desktop", ".colima/default", ".rd"} {
-			sockets = append(sockets, filepath.Join(home, at, "docker.sock"))
-		}
-	}
+	sockets = append(sockets, machineSockets()...)
 	for _, name := range []string{"DOCKER_HOST", "CONTAINER_HOST"} {
 		at, ok := strings.CutPrefix(os.Getenv(name), "unix:")
 		if abs, err := filepath.Abs(strings.TrimPrefix(at, "//")); ok && err == nil {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/internal/procid"
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // Container is a container that was made, and what the kernel shows of it after
@@ -65,7 +66,7 @@ func (c *Container) hold(pid int) error {
 	if c.Held() {
 		return nil
 	}
-	fd, err := unix.PidfdOpen(pid, 0)
+	fd, err := system.OpenProcess(pid)
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (c *Container) holdMonitor() {
 	if !ok {
 		return
 	}
-	fd, err := unix.PidfdOpen(first.parent, 0)
+	fd, err := system.OpenProcess(first.parent)
 	if err != nil {
 		return
 	}
@@ -412,7 +413,7 @@ type pidfd struct{ fd int }
 
 // signal sends sig, and reports whether there was a process to send it to.
 func (p *pidfd) signal(sig syscall.Signal) bool {
-	return p != nil && unix.PidfdSendSignal(p.fd, sig, nil, 0) == nil
+	return p != nil && system.SignalProcess(p.fd, sig) == nil
 }
 
 // kill kills the process, and with it all that runs in its container, and
@@ -421,7 +422,7 @@ func (p *pidfd) kill(d time.Duration) bool {
 	if p == nil {
 		return false
 	}
-	_ = unix.PidfdSendSignal(p.fd, unix.SIGKILL, nil, 0)
+	_ = system.SignalProcess(p.fd, unix.SIGKILL)
 	for until := time.Now().Add(d); ; {
 		left := time.Until(until)
 		if left < 0 {

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/docker/docker/client"
-	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/internal/procid"
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // liveness watches for signs of life of an engine, and reports the waits for it.
@@ -110,9 +110,8 @@ func listenerPID(path string) int {
 	}
 	pid := 0
 	_ = raw.Control(func(fd uintptr) {
-		cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		if err == nil && cred.Pid > 1 {
-			pid = int(cred.Pid)
+		if _, peer, err := system.PeerOf(int(fd)); err == nil && peer > 1 {
+			pid = peer
 		}
 	})
 	return pid

@@ -15,14 +15,17 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/network"
-	"github.com/docker/docker/api/types/system"
-	"golang.org/x/sys/unix"
+	api "github.com/docker/docker/api/types/system"
+
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // About is what an engine reports about itself and its machine.
 type About struct {
 	Machine Limits // all that the machine has
 	Kernel  string // the release that its containers run on
+	// Architecture is the machine's, as Go names those.
+	Architecture string
 	// Rootless reports that the engine is a person's own, so that user 0 of its
 	// containers is that person. This process may be another's: an ordinary
 	// user may be allowed to use root's engine.
@@ -49,7 +52,7 @@ func (e *Engine) About(ctx context.Context) (About, error) {
 		return About{}, err
 	}
 	var info struct {
-		system.Info
+		api.Info
 		Rootless bool // Podman's word for it; Docker's is a security option
 	}
 	if res.code != http.StatusOK || json.Unmarshal(res.body, &info) != nil {
@@ -60,14 +63,26 @@ func (e *Engine) About(ctx context.Context) (About, error) {
 	})
 	e.info = &About{
 		Machine: Limits{Memory: info.MemTotal, CPUs: float64(info.NCPU)}, Kernel: info.KernelVersion, Rootless: rootless,
-		Remapped: slices.Contains(info.SecurityOptions, "name=userns"),
-		Storage:  info.Driver, Groups: "v" + info.CgroupVersion + " (" + info.CgroupDriver + ")",
+		Architecture: architecture(info.Architecture),
+		Remapped:     slices.Contains(info.SecurityOptions, "name=userns"),
+		Storage:      info.Driver, Groups: "v" + info.CgroupVersion + " (" + info.CgroupDriver + ")",
 		Seccomp: slices.ContainsFunc(info.SecurityOptions, func(option string) bool {
 			return option == "seccomp" || strings.HasPrefix(option, "name=seccomp")
 		}),
 		LimitsMemory: info.MemoryLimit, LimitsCPUs: info.CPUCfsQuota, LimitsProcesses: info.PidsLimit,
 	}
 	return *e.info, nil
+}
+
+// architecture is Go's name of an architecture that uname(2) names otherwise. Podman uses Go's.
+func architecture(machine string) string {
+	switch machine {
+	case "x86_64":
+		return "amd64"
+	case "aarch64":
+		return "arm64"
+	}
+	return machine
 }
 
 // Host is what every sandbox needs to know of its engine.
@@ -97,15 +112,8 @@ func (e *Engine) Host(ctx context.Context) (Host, error) {
 func ownHost(meminfo string) (Host, bool) {
 	memory := memoryOf(meminfo)
 	host := Host{Machine: Limits{Memory: memory, CPUs: float64(runtime.NumCPU())}, Rootless: os.Geteuid() != 0}
-	known := memory > 0 && os.Getenv("_CONTAINERS_USERNS_CONFIGURED") == "" && (host.Rootless || isAdmin())
+	known := memory > 0 && os.Getenv("_CONTAINERS_USERNS_CONFIGURED") == "" && (host.Rootless || system.IsAdmin())
 	return host, known
-}
-
-// isAdmin reports whether this process has CAP_SYS_ADMIN.
-func isAdmin() bool {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var sets [2]unix.CapUserData // version 3 has 64 capabilities
-	return unix.Capget(&header, &sets[0]) == nil && sets[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }
 
 // memoryOf returns the memory of a machine, in bytes, according to its
@@ -228,4 +236,22 @@ func (e *Engine) BridgeAddresses(ctx context.Context) []netip.Addr {
 		}
 	}
 	return found
+}
+
+// ListenForAlias opens a TCP port of this host that a container with the engine's own network reaches
+// at HostAlias: on the address that the engine's bridge has here, or on
+// loopback, where engines in a virtual machine forward what is sent to the
+// alias.
+func (e *Engine) ListenForAlias(ctx context.Context) (net.Listener, error) {
+	var lc net.ListenConfig
+	for _, addr := range e.BridgeAddresses(ctx) {
+		if l, err := lc.Listen(ctx, "tcp", netip.AddrPortFrom(addr, 0).String()); err == nil {
+			return l, nil
+		}
+	}
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("open a port for a sandbox: %w", err)
+	}
+	return l, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // DOCKER_HOST may name a daemon by tcp://.
@@ -77,7 +78,7 @@ func TestAnEngineOfOursIsKnownWithoutAQuestion(t *testing.T) {
 	must.Do(t, os.WriteFile(meminfo, []byte("MemFree: 1 kB\nMemTotal:       2048 kB\n"), 0o600))
 	t.Setenv("_CONTAINERS_USERNS_CONFIGURED", "")
 	host, known := ownHost(meminfo)
-	if os.Geteuid() == 0 && !isAdmin() {
+	if os.Geteuid() == 0 && !system.IsAdmin() {
 		t.Skip("root without CAP_SYS_ADMIN: Podman is asked")
 	}
 	if !known || host.Machine.Memory != 2<<20 || host.Machine.CPUs < 1 || host.Rootless != (os.Geteuid() != 0) {

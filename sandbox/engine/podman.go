@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -36,6 +38,9 @@ func (d podman) find(ctx context.Context, patience Patience) (*Engine, error) {
 		}
 		return e, nil
 	}
+	if runtime.GOOS != "linux" {
+		return d.findMachine(ctx, patience)
+	}
 	socket := d.socket()
 	if _, err := os.Stat(socket); err == nil && filepath.IsAbs(socket) {
 		if e, err := connect(ctx, d, "unix://"+socket, patience); err == nil {
@@ -43,6 +48,26 @@ func (d podman) find(ctx context.Context, patience Patience) (*Engine, error) {
 		}
 	}
 	return startService(ctx, patience)
+}
+
+// findMachine connects to the service in Podman's virtual machine.
+func (d podman) findMachine(ctx context.Context, patience Patience) (*Engine, error) {
+	path, err := exec.LookPath("podman")
+	if err != nil {
+		return nil, errors.New("podman: it is not installed")
+	}
+	ask := exec.CommandContext(ctx, path, "machine", "inspect", "--format", "{{.ConnectionInfo.PodmanSocket.Path}}")
+	out, err := ask.Output()
+	socket := strings.TrimSpace(string(out))
+	if err != nil || socket == "" {
+		return nil, errors.New("podman: there is no machine (podman machine init; podman machine start), " +
+			"and CONTAINER_HOST names no other service")
+	}
+	e, err := connect(ctx, d, "unix://"+socket, patience)
+	if err != nil {
+		return nil, fmt.Errorf("podman: its machine does not respond (podman machine start): %w", err)
+	}
+	return e, nil
 }
 
 // socket is where a service of this user's listens that the system keeps.

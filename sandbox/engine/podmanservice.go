@@ -18,6 +18,7 @@ import (
 	"github.com/docker/docker/client"
 
 	"github.com/ALRubinger/aileron/internal/procid"
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // podmanService is a `podman system service` of our own, for hosts on which
@@ -32,9 +33,6 @@ type podmanService struct {
 // is asked to end, which is when we end or are killed. Cut short, it would leave
 // a container by half; without work it ends at once.
 const serviceGrace = 20 * time.Second
-
-// maxSocketPath is the longest path of a unix socket (unix(7)).
-const maxSocketPath = 107
 
 // startService starts a service and returns the engine behind it.
 func startService(ctx context.Context, patience Patience) (_ *Engine, err error) {
@@ -52,9 +50,9 @@ func startService(ctx context.Context, patience Patience) (_ *Engine, err error)
 		}
 	}()
 	socket := filepath.Join(dir, "s") // its path may not be long
-	if len(socket) > maxSocketPath {
+	if len(socket) > system.MaxSocketPath {
 		return nil, fmt.Errorf("podman: the path of its service's socket, %s, is longer than %d bytes, "+
-			"which no socket's may be; set TMPDIR to a shorter directory", socket, maxSocketPath)
+			"which no socket's may be; set TMPDIR to a shorter directory", socket, system.MaxSocketPath)
 	}
 	cmd, err := serviceCommand(path, dir, socket)
 	if err != nil {
@@ -112,7 +110,8 @@ func serviceCommand(path, dir, socket string) (*exec.Cmd, error) {
 		cmd.Env = append(cmd.Env, "CONTAINERS_CONF="+conf)
 	}
 	// The service ends with us, and a Ctrl-C on our terminal is not for it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	system.DieWithParent(cmd.SysProcAttr, syscall.SIGTERM)
 	return cmd, nil
 }
 

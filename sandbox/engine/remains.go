@@ -9,12 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/ALRubinger/aileron/internal/procid"
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // An engine that is killed while it makes or starts a container leaves processes
@@ -98,16 +96,10 @@ func (p hostProcess) isClient() bool {
 
 // kill kills the process, unless it has ended.
 func (p hostProcess) kill() {
-	fd, err := unix.PidfdOpen(p.pid, 0)
-	if err != nil {
-		return
-	}
-	held := &pidfd{fd}
-	defer held.release()
-	// Read after the descriptor was opened: the number cannot have changed hands since.
-	if now, ok := readProcess(p.pid); ok && now.start == p.start {
-		held.signal(syscall.SIGKILL)
-	}
+	_ = system.KillProcess(p.pid, func() bool {
+		now, ok := readProcess(p.pid)
+		return ok && now.start == p.start
+	})
 }
 
 // withDescendants returns the processes that are selected, and all that descend from

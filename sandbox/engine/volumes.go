@@ -60,6 +60,20 @@ func (e *Engine) Volumes(ctx context.Context, labels map[string]string) ([]strin
 	return names, nil
 }
 
+// VolumesLabelled returns the volumes that have a label, by their names.
+func (e *Engine) VolumesLabelled(ctx context.Context, key, value string) (found []Listed, err error) {
+	list, err := e.cli.VolumeList(ctx, volume.ListOptions{Filters: filters.NewArgs(filters.Arg("label", key+"="+value))})
+	if err != nil {
+		return nil, fmt.Errorf("list volumes: %w", err)
+	}
+	for _, v := range list.Volumes {
+		if v.Labels[key] == value {
+			found = append(found, Listed{ID: v.Name, Labels: v.Labels, Names: []string{v.Name}})
+		}
+	}
+	return found, nil
+}
+
 // RemoveVolume removes a volume. One that a container uses is not removed.
 func (e *Engine) RemoveVolume(ctx context.Context, name string) error {
 	if err := e.cli.VolumeRemove(ctx, name, false); err != nil && !errdefs.IsNotFound(err) {

@@ -18,7 +18,8 @@ type Sandbox struct {
 
 // Start returns a [Refusal].
 func Start(Config) (*Sandbox, error) {
-	return nil, &Refusal{Reason: "it takes Linux", Remedy: "use an engine: --sandbox=podman or --sandbox=docker"}
+	return nil, &Refusal{Reason: "--sandbox=native needs Linux, of whose namespaces it is made",
+		Remedy: "use an engine: --sandbox=podman or --sandbox=docker"}
 }
 
 // Begin, Resize, Signal, Ended, OutOfMemory and Close are those of Linux.

@@ -10,8 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/ALRubinger/aileron/internal/system"
 	"github.com/ALRubinger/aileron/internal/unixsocket"
 )
 
@@ -104,18 +103,17 @@ func kill(ctx context.Context, home string) error {
 	if err != nil {
 		return err
 	}
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return fmt.Errorf("find the process %d: %w", pid, err)
-	}
-	defer func() { _ = unix.Close(fd) }()
-	if err := conn.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
-		return err
-	}
-	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+	lives := true
+	err = system.KillProcess(pid, func() bool {
+		_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+		_, err := conn.Read(make([]byte, 1))
+		lives = errors.Is(err, os.ErrDeadlineExceeded)
+		return lives
+	})
+	switch {
+	case !lives:
 		return ErrNone // it ended by itself
-	}
-	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
+	case err != nil:
 		return fmt.Errorf("kill the process %d: %w", pid, err)
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(callTimeout))

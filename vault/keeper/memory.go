@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // MaxKey bounds the length of a key in bytes.
@@ -26,8 +28,7 @@ func ReadKey(r io.Reader) (*Key, error) {
 		return nil, fmt.Errorf("reserve memory for the key: %w", err)
 	}
 	k := &Key{page: page}
-	if err := errors.Join(unix.Mlock(page), unix.Madvise(page, unix.MADV_DONTDUMP),
-		unix.Madvise(page, unix.MADV_DONTFORK)); err != nil {
+	if err := errors.Join(unix.Mlock(page), system.KeepPrivate(page)); err != nil {
 		k.Erase()
 		return nil, fmt.Errorf("lock the memory of the key: %w; raise the limit with: ulimit -l 64", err)
 	}

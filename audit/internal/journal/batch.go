@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // batch is the frames that are written together.
@@ -108,7 +108,7 @@ func (j *Journal) writeBatch() error {
 	rows := chainFrames(b.frames, &sum)
 	_, err := j.File.WriteAt(b.frames[framePrefix:], at)
 	if err == nil && j.Sync {
-		err = unix.Fdatasync(int(j.File.Fd()))
+		err = system.SyncData(j.File)
 	}
 	if err != nil {
 		err = fmt.Errorf("write the journal: %w", err)

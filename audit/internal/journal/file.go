@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // The file of a journal begins with a header, a line of JSON that never changes. At MarkAt it has a mark: up to
@@ -150,7 +151,7 @@ func (j *Journal) release() {
 	if end-j.Punched < Step {
 		return
 	}
-	err := unix.Fallocate(int(j.File.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, j.Punched, end-j.Punched)
+	err := system.Erase(j.File, j.Punched, end-j.Punched)
 	if err == nil || errors.Is(err, unix.EOPNOTSUPP) { // the file then grows until it is removed
 		j.Punched = end
 	}

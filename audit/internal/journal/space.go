@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // LockNamed locks f, which was opened at path. The error wraps EWOULDBLOCK if another process has the lock, and
@@ -28,7 +30,7 @@ func LockNamed(f *os.File, path string) error {
 // allocate makes the file system reserve size bytes of f behind from. If it cannot, zeros are written.
 func allocate(f *os.File, from, size int64) error {
 	before := Allocated(f)
-	err := unix.Fallocate(int(f.Fd()), 0, from, size)
+	err := system.Reserve(f, from, size)
 	if err == nil && (Allocated(f) > before || from+size <= before) {
 		return nil
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // ClearIndex empties the records of blocks of which no row is left: they have hashes of what the rows had.
@@ -18,7 +20,16 @@ func (d *Database) ClearIndex(last int64) error {
 	}
 	defer x.Close()
 	end := BlockAt(last / BlockRows)
-	return unix.Fallocate(int(x.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, IndexHead, end-IndexHead)
+	err = system.Erase(x.file, IndexHead, end-IndexHead)
+	if !errors.Is(err, unix.EOPNOTSUPP) {
+		return err
+	}
+	for at := int64(IndexHead); at < end; at += min(end-at, 1<<20) {
+		if _, err := x.file.WriteAt(make([]byte, min(end-at, 1<<20)), at); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Shrunk is the size of the database in bytes, before and after Shrink.
@@ -59,9 +70,7 @@ func (d *Database) Shrink(ctx context.Context) (s Shrunk, err error) {
 	if free*page < minFree {
 		return s, nil
 	}
-	var fs unix.Statfs_t
-	room := func() int64 { return int64(fs.Bavail) * fs.Bsize } //nolint:gosec // as df
-	if err := unix.Statfs(d.path, &fs); err == nil && room() < 2*(pages-free)*page {
+	if room, err := system.FreeSpace(d.path); err == nil && room < 2*(pages-free)*page {
 		return s, fmt.Errorf("%w: the file system has too little space to rewrite the rows that are left", ErrNotShrunk)
 	}
 	ctx, stop := context.WithTimeout(ctx, shrinkTimeout)

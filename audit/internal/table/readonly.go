@@ -4,7 +4,7 @@ import (
 	"errors"
 	"os"
 
-	"golang.org/x/sys/unix"
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // errUnmerged is returned for a log on a read-only file system whose write-ahead log is not empty: SQLite could not
@@ -15,9 +15,8 @@ var errUnmerged = errors.New("its file system is read-only, and its last rows ar
 // immutable returns the parameter with which SQLite opens a log on a read-only file system, and "" for any other.
 // SQLite cannot create the index of the write-ahead log there, and needs none if that log is empty.
 func immutable(path string) (string, error) {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(path, &fs); err != nil || fs.Flags&unix.ST_RDONLY == 0 {
-		return "", nil //nolint:nilerr // SQLite finds what is wrong
+	if !system.IsReadOnly(path) { // or not there: SQLite finds what is wrong
+		return "", nil
 	}
 	if wal, err := os.Stat(path + "-wal"); err == nil && wal.Size() > 0 {
 		return "", errUnmerged

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ALRubinger/aileron/internal/system"
 )
 
 // TurnName is the file beside the database on which writers queue. It is empty, and may be removed at any time.
@@ -42,7 +44,7 @@ func (q *Turns) Take(path string, span time.Duration) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lockTurn(f, unix.F_OFD_SETLK); err == nil {
+	if err := lockTurn(f, system.SetLock); err == nil {
 		return f, nil
 	} else if !errors.Is(err, unix.EAGAIN) {
 		_ = f.Close()
@@ -85,7 +87,7 @@ func (q *Turns) ask(f *os.File) bool {
 
 // wait waits for the locks of f. It ends when the processes before have had their turns.
 func (q *Turns) wait(f *os.File) {
-	_ = lockTurn(f, unix.F_OFD_SETLKW)
+	_ = lockTurn(f, system.SetLockWait)
 	q.Mu.Lock()
 	defer q.Mu.Unlock()
 	q.Asking = false
@@ -101,7 +103,7 @@ func (q *Turns) wait(f *os.File) {
 // Closing f releases it.
 func reserveAsking(f *os.File) bool {
 	for i := range int64(MaxAsking) {
-		if lockRange(f, unix.F_OFD_SETLK, unix.Flock_t{Type: unix.F_WRLCK, Start: 2 + i, Len: 1}) == nil {
+		if lockRange(f, system.SetLock, unix.Flock_t{Type: unix.F_WRLCK, Start: 2 + i, Len: 1}) == nil {
 			return true
 		}
 	}
@@ -117,7 +119,7 @@ func lockTurn(f *os.File, how int) error {
 	if err == nil {
 		err = lockRange(f, how, turn)
 		queue.Type = unix.F_UNLCK
-		_ = lockRange(f, unix.F_OFD_SETLK, queue)
+		_ = lockRange(f, system.SetLock, queue)
 	}
 	return err
 }
