@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ALRubinger/aileron/sandbox/carrier"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
@@ -20,6 +21,7 @@ type box struct {
 	Limits   engine.Limits
 	Place    string         // of the project, besides Workspace; "" is none
 	Unsealed bool           // it has the engine's own network instead of a gateway
+	carry    *carried       // nil: its gateway sees the uplink's sockets themselves
 	mounts   string         // the directory of the files that are mounted into it
 	trees    []Tree         // of the uplink
 	treesDir string         // where they are on this host, unless it is mounts
@@ -63,16 +65,23 @@ func (e *Engine) run(ctx context.Context, b box) (code int, err error) {
 			engine.Unwrap(&err)
 		}
 	}()
-	seccomp, err := e.Seccomp(b.Sockets, seccompProfile)
-	if err != nil {
-		return 1, err
-	}
 	// Not the session's directory: a sandbox can read where its mounts come from,
 	// and the path of the vault is not for the agent.
-	if b.mounts, err = engine.MakeDir(); err != nil {
+	filesIn, profileIn := "", b.Sockets
+	if b.carry != nil {
+		filesIn = b.carry.files
+	}
+	if b.mounts, err = engine.MakeDirIn(filesIn); err != nil {
 		return 1, fmt.Errorf("make a directory for the sandbox's files: %w", err)
 	}
 	defer os.RemoveAll(b.mounts)
+	if b.carry != nil {
+		profileIn = b.mounts
+	}
+	seccomp, err := e.Seccomp(profileIn, seccompProfile)
+	if err != nil {
+		return 1, err
+	}
 	if err := forbiddenMount(b, e.Sockets()); err != nil {
 		return 1, err
 	}
@@ -99,7 +108,10 @@ func (e *Engine) run(ctx context.Context, b box) (code int, err error) {
 			t.End()
 		}
 	}()
-	removed := sync.OnceValue(func() error { return e.RemoveAll(ctx, made.all()) })
+	removed := sync.OnceValue(func() error {
+		made.carrier.Close()
+		return errors.Join(e.RemoveAll(ctx, made.all()), made.carrier.RemoveVolume(ctx))
+	})
 	defer func() { err = e.endRun(ctx, made, removed, err) }()
 	if code, err := e.makeContainers(ctx, b, files, seccomp, &made); err != nil {
 		return code, err
@@ -136,6 +148,7 @@ func (e *Engine) beginFiles(ctx context.Context, b box) func() (box, error) {
 
 // containers are those of a run, as far as they were made.
 type containers struct {
+	carrier *carrier.Carrier  // nil: there is none
 	gateway *engine.Container // nil: there is none
 	command *engine.Container
 	trees   []*LiveTree // of the command
@@ -146,6 +159,9 @@ type containers struct {
 
 // all returns the containers in the order in which they were made.
 func (c containers) all() (all []*engine.Container) {
+	if c.carrier != nil {
+		all = append(all, c.carrier.Container)
+	}
 	for _, one := range []*engine.Container{c.gateway, c.command} {
 		if one != nil {
 			all = append(all, one)
@@ -161,6 +177,14 @@ func (c containers) all() (all []*engine.Container) {
 func (e *Engine) makeContainers(
 	ctx context.Context, b box, files func() (box, error), seccomp string, made *containers,
 ) (code int, err error) {
+	if b.carry != nil {
+		if b.carry.image, err = carrier.Image(ctx, e.Engine, b.carry.binary, b.carry.arch); err != nil {
+			return 1, err
+		}
+		if made.carrier, err = carrier.Start(ctx, e.Engine, b.carrierConfig(seccomp)); err != nil {
+			return 1, err
+		}
+	}
 	if !b.Unsealed {
 		id, err := e.createGateway(ctx, b, seccomp)
 		made.gateway = &engine.Container{ID: cmp.Or(id, b.name("gw"))}

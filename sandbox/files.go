@@ -71,7 +71,7 @@ func mountFiles(b box) ([]engine.Mount, error) {
 // makeTreesDir makes a directory in memory for the sandbox's trees, which may have hundreds of files. It is "" where
 // there is none that only this sandbox sees.
 func (b box) makeTreesDir() string {
-	if len(b.trees) == 0 {
+	if len(b.trees) == 0 || b.carry != nil { // its engine sees one directory alone
 		return ""
 	}
 	var size int64

@@ -1,18 +1,16 @@
 package sandbox
 
 import (
-	"archive/tar"
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"runtime"
 	"strings"
 
+	"github.com/ALRubinger/aileron/sandbox/carrier"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
@@ -24,70 +22,13 @@ const gatewayRef = "localhost/aileron/gateway:1"
 
 // gatewayImage returns the id of the gateway's image, which it makes where it is
 // missing. It needs no registry and a few milliseconds.
-func (e *Engine) gatewayImage(ctx context.Context) (string, error) {
+func (e *Engine) gatewayImage(ctx context.Context) (_ string, err error) {
 	e.gateway.Lock()
 	defer e.gateway.Unlock()
-	if e.gatewayID != "" {
-		return e.gatewayID, nil
+	if e.gatewayID == "" {
+		e.gatewayID, err = carrier.EnsureImage(ctx, e.Engine, gatewayRef, runtime.GOARCH, nil)
 	}
-	img, _, err := e.pin(ctx, Image{Ref: gatewayRef})
-	if err == nil {
-		e.gatewayID = img.id
-		return img.id, nil
-	}
-	if !engine.IsNotFound(err) {
-		return "", err
-	}
-	archive, err := gatewayArchive()
-	if err == nil {
-		err = e.Load(ctx, archive)
-	}
-	if err != nil {
-		return "", fmt.Errorf("make the gateway's image: %w", err)
-	}
-	img, _, err = e.pin(ctx, img)
-	return img.id, err
-}
-
-// gatewayArchive is the image as engines load it. They could import the layer alone, but Podman 4 leaves a copy of what
-// it imports among its temporary files.
-func gatewayArchive() (*bytes.Buffer, error) {
-	layer, err := gatewayLayer()
-	if err != nil {
-		return nil, err
-	}
-	config := fmt.Sprintf(`{"architecture":%q,"os":"linux","config":{},`+
-		`"rootfs":{"type":"layers","diff_ids":["sha256:%x"]}}`, runtime.GOARCH, sha256.Sum256(layer))
-	manifest := fmt.Sprintf(`[{"Config":"config.json","RepoTags":[%q],"Layers":["layer.tar"]}]`, gatewayRef)
-	var archive bytes.Buffer
-	tw := tar.NewWriter(&archive)
-	var faults []error
-	for _, f := range []struct {
-		name string
-		data []byte
-	}{{"layer.tar", layer}, {"config.json", []byte(config)}, {"manifest.json", []byte(manifest)}} {
-		faults = append(faults, tw.WriteHeader(&tar.Header{Name: f.name, Mode: 0o444, Size: int64(len(f.data))}))
-		_, err := tw.Write(f.data)
-		faults = append(faults, err)
-	}
-	return &archive, errors.Join(append(faults, tw.Close())...)
-}
-
-// gatewayLayer is the image's only layer: what is mounted over, and nothing that
-// could run.
-func gatewayLayer() ([]byte, error) {
-	var layer bytes.Buffer
-	tw := tar.NewWriter(&layer)
-	var faults []error
-	for _, h := range []*tar.Header{
-		{Name: "aileron", Typeflag: tar.TypeReg, Mode: 0o555},
-		{Name: "run/", Typeflag: tar.TypeDir, Mode: 0o755}, {Name: "run/aileron/", Typeflag: tar.TypeDir, Mode: 0o755},
-		{Name: "proc/", Typeflag: tar.TypeDir, Mode: 0o555}, {Name: "dev/", Typeflag: tar.TypeDir, Mode: 0o755},
-		{Name: "sys/", Typeflag: tar.TypeDir, Mode: 0o555}, {Name: "etc/", Typeflag: tar.TypeDir, Mode: 0o755},
-	} {
-		faults = append(faults, tw.WriteHeader(h))
-	}
-	return layer.Bytes(), errors.Join(append(faults, tw.Close())...)
+	return e.gatewayID, err
 }
 
 // startGateway starts the gateway and waits until it is ready. When it runs, and is held, it calls runs.

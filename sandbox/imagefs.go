@@ -53,7 +53,7 @@ func (e *Engine) OpenImage(ctx context.Context, img Image) (_ *ImageFS, err erro
 	if err != nil {
 		return nil, err
 	}
-	if theirs := about.Architecture; theirs != "" && theirs != runtime.GOARCH && !emulated(theirs) {
+	if theirs := about.Architecture; theirs != "" && !e.runs(theirs) {
 		return nil, &ArchitectureError{img.Ref, theirs, runtime.GOARCH}
 	}
 	s := &scratchFiles{e: e, img: img, layer: about.Layer}
@@ -79,6 +79,11 @@ func (f *ImageFS) Close() { f.close() }
 
 // Getenv returns a variable of the image's own environment, or "".
 func (f *ImageFS) Getenv(name string) string { return envValue(f.env, name) }
+
+// runs reports whether the engine's machine runs programs of an architecture. It is not known of one elsewhere.
+func (e *Engine) runs(arch string) bool {
+	return arch == runtime.GOARCH || e.IsElsewhere() || emulated(arch)
+}
 
 // emulated reports whether the kernel runs programs of another architecture.
 func emulated(arch string) bool {

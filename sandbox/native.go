@@ -335,6 +335,9 @@ func TryNative() error {
 
 // HasEngine reports whether an engine seems to be installed, or is configured. It need not respond.
 func HasEngine() bool {
+	if runtime.GOOS != "linux" {
+		return true // nothing else can make a sandbox there
+	}
 	for _, name := range []string{"CONTAINER_HOST", "DOCKER_HOST"} {
 		if os.Getenv(name) != "" {
 			return true

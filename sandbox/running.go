@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/internal/terminal"
+	"github.com/ALRubinger/aileron/sandbox/carrier"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
@@ -25,7 +26,7 @@ func (e *Engine) runBox(ctx context.Context, b box, made containers, remove func
 	live, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	r := &running{
-		e: e, b: b, box: made.command, gateway: made.gateway, ready: made.ready,
+		e: e, b: b, box: made.command, gateway: made.gateway, carrier: made.carrier, ready: made.ready,
 		live: live, over: func() { cancel(); remove() },
 		term: openTerminal(b), window: b.Window, stopped: ctx.Done(), moved: -1,
 	}
@@ -61,6 +62,7 @@ type running struct {
 	e            *Engine
 	b            box
 	box, gateway *engine.Container // gateway is nil where the sandbox has none
+	carrier      *carrier.Carrier  // nil as gateway
 	ready        func() error      // waits until the gateway is; nil as gateway
 	live         context.Context   //nolint:containedctx // until the sandbox has ended
 	over         func()            // ends live, and begins the removal

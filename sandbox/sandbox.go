@@ -92,6 +92,9 @@ type Spec struct {
 	// [Uplink] somewhere below. "" is for a sandbox without an uplink, which is
 	// not sealed.
 	UplinkRoot string
+	// Carrier returns a static aileron for Linux on an architecture, as Go names those. It is asked for where no socket
+	// of this host reaches the engine.
+	Carrier func(arch string) (path string, err error)
 	// Cache is a directory in which what is known of images' files is kept; ""
 	// is none.
 	Cache string
@@ -114,11 +117,16 @@ type Prepared struct {
 	Sealed     bool
 	Unsealable string
 
+	// Carried is why no socket of this host reaches the engine, for people, where the sandbox is sealed all the same; ""
+	// otherwise.
+	Carried string
+
 	// Place is the project's own path if the sandbox has it there too. Otherwise Displaced is the reason, for people.
 	// PlaceProject sets them.
 	Place, Displaced string
 
 	spec   Spec
+	carry  *carried       // nil: a socket of this host reaches the engine
 	etc    []byte         // of a native sandbox: what it has of this host's /etc
 	beside sync.WaitGroup // what Prepare has begun, and only Run needs
 	close  sync.Once
@@ -202,11 +210,11 @@ func (b *Beginning) Prepare(ctx context.Context) (_ *Prepared, err error) {
 	}
 	p.beside.Go(func() { e.known(p.Image.id) })
 	if s.UplinkRoot != "" {
-		if p.Sealed, p.Unsealable, err = e.sealable(ctx, p.Image, s.UplinkRoot); err != nil {
+		if err = p.seal(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if p.Sealed {
+	if p.Sealed && p.carry == nil {
 		p.beside.Go(func() { _, _ = e.gatewayImage(ctx) }) // as above
 	}
 	if s.Limit != nil {
@@ -217,6 +225,20 @@ func (b *Beginning) Prepare(ctx context.Context) (_ *Prepared, err error) {
 		p.Limits = s.Limit(machine)
 	}
 	return p, nil
+}
+
+// seal finds out how the sandbox is sealed, or why it cannot be.
+func (p *Prepared) seal(ctx context.Context) (err error) {
+	if p.Sealed, p.Unsealable, err = p.Engine.sealable(ctx, p.Image, p.spec.UplinkRoot); err != nil || p.Sealed {
+		return err
+	}
+	if p.spec.Carrier == nil {
+		return nil
+	}
+	if p.carry, p.Unsealable, err = p.Engine.carriable(ctx, p.spec, p.Image, p.Unsealable); p.carry != nil {
+		p.Sealed, p.Carried = true, p.carry.why
+	}
+	return err
 }
 
 // Close releases the engine, once.
@@ -352,7 +374,7 @@ type Cover struct {
 // [ProjectError] when the project has what no sandbox may see.
 func (p *Prepared) Run(ctx context.Context, u Uplink) (code int, err error) {
 	b := box{Spec: p.spec, Uplink: u, Limits: p.Limits, Unsealed: !p.Sealed, Place: p.Place}
-	b.Image = p.Image
+	b.Image, b.carry = p.Image, p.carry
 	if p.IsNative() {
 		return p.runNative(ctx, b)
 	}

@@ -43,19 +43,23 @@ func scratch(img Image) engine.Config {
 // createGateway makes the container that has the sandbox's only network. For a
 // moment it has the capabilities that set it up.
 func (e *Engine) createGateway(ctx context.Context, b box, seccomp string) (string, error) {
-	image, err := e.gatewayImage(ctx)
-	if err != nil {
-		return "", err
+	sockets := engine.Mount{Source: b.Sockets, Target: "/run/aileron", ReadOnly: true}
+	mounts := []engine.Mount{sockets, {Source: b.Binary, Target: "/aileron", ReadOnly: true}}
+	var image string
+	if b.carry != nil {
+		image, sockets.Source, sockets.Volume = b.carry.image, "", b.name("sockets")
+		mounts = []engine.Mount{sockets}
+	} else {
+		var err error
+		if image, err = e.gatewayImage(ctx); err != nil {
+			return "", err
+		}
 	}
 	id, err := e.Create(ctx, engine.Config{
 		Name: b.name("gw"), Labels: labels(b.Session, "gateway"), Image: image, Hostname: hostname,
 		Command: []string{"/aileron", "gateway"}, User: "0:0", Dir: "/", Env: []string{"PATH=/"},
 		Network: "none", ReadOnly: true, Seccomp: seccomp,
-		CapAdd: []string{"NET_ADMIN", "SETUID", "SETGID", "SETPCAP"},
-		Mounts: []engine.Mount{
-			{Source: b.Sockets, Target: "/run/aileron", ReadOnly: true},
-			{Source: b.Binary, Target: "/aileron", ReadOnly: true},
-		},
+		CapAdd: []string{"NET_ADMIN", "SETUID", "SETGID", "SETPCAP"}, Mounts: mounts,
 		Processes: 512, Memory: 256 << 20,
 	})
 	if err != nil {

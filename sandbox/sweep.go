@@ -57,7 +57,7 @@ func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (_ 
 	until := time.Now().Add(recordedTime)
 	// A gateway cannot be removed before the sandbox that shares its network. One
 	// without a role has no container any more, only files.
-	for _, role := range []string{"box", "gateway", ""} {
+	for _, role := range []string{"box", "gateway", "carrier", ""} {
 		for _, c := range list {
 			if c.Labels[labelRole] != role || !c.Named(namePrefix) || role != "" && lives(c, alive, until) {
 				continue
@@ -72,7 +72,23 @@ func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (_ 
 			}
 		}
 	}
+	faults = append(faults, e.sweepSockets(ctx, alive, until))
 	return len(removed), errors.Join(faults...)
+}
+
+// sweepSockets removes the volumes of carriers of sessions that do not live any more.
+func (e *Engine) sweepSockets(ctx context.Context, alive func(session string) bool, until time.Time) error {
+	if started, _ := e.Local(); started {
+		return nil // one of this host has none
+	}
+	volumes, err := e.VolumesLabelled(ctx, labelRole, "sockets")
+	var faults []error
+	for _, v := range volumes {
+		if v.Named(namePrefix) && !lives(v, alive, until) {
+			faults = append(faults, e.RemoveVolume(ctx, v.ID))
+		}
+	}
+	return errors.Join(append(faults, err)...)
 }
 
 // EndOrphans ends the processes of containers of sessions that the engine has

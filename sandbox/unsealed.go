@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/ALRubinger/aileron/internal/system"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
@@ -30,7 +27,7 @@ func (e *Engine) sealable(ctx context.Context, image Image, dir string) (ok bool
 	if err != nil {
 		return false, "", fmt.Errorf("ask the engine where it runs: %w", err)
 	}
-	if kernel := kernelRelease(); info.Kernel != "" && info.Kernel != kernel {
+	if kernel := system.Kernel(); info.Kernel != "" && info.Kernel != kernel {
 		return false, fmt.Sprintf("%s runs on another kernel (%s) than this one (%s): "+
 			"no unix socket crosses into its containers", e.Kind(), info.Kernel, kernel), nil
 	}
@@ -43,14 +40,6 @@ func (e *Engine) sealable(ctx context.Context, image Image, dir string) (ok bool
 	}
 	return false, fmt.Sprintf("%s at %s does not see the session's directory: "+
 		"no unix socket crosses into its containers", e.Kind(), e.Address()), nil
-}
-
-func kernelRelease() string {
-	var name unix.Utsname
-	if unix.Uname(&name) != nil {
-		return ""
-	}
-	return unix.ByteSliceToString(name.Release[:])
 }
 
 // sees mounts a directory of this host into a container, and reports whether a
@@ -84,22 +73,4 @@ func (e *Engine) sees(ctx context.Context, img Image, dir string) (bool, error) 
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// ListenForAlias opens a TCP port of this host that an unsealed sandbox reaches
-// at HostAlias: on the address that the engine's bridge has here, or on
-// loopback, where engines in a virtual machine forward what is sent to the
-// alias.
-func (e *Engine) ListenForAlias(ctx context.Context) (net.Listener, error) {
-	var lc net.ListenConfig
-	for _, addr := range e.BridgeAddresses(ctx) {
-		if l, err := lc.Listen(ctx, "tcp", netip.AddrPortFrom(addr, 0).String()); err == nil {
-			return l, nil
-		}
-	}
-	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("open a port for the sandbox: %w", err)
-	}
-	return l, nil
 }

@@ -42,6 +42,9 @@ func (r *running) watch(ctx context.Context) (int, error) {
 			if r.e.Presence(r.live, r.gateway.ID) == engine.Removed {
 				return 1, r.withoutGateway()
 			}
+		case <-r.carrier.Ended():
+			r.signal(syscall.SIGKILL)
+			return 1, r.carrier.End(r.live)
 		case <-r.orphaned:
 			return 1, r.unmonitored("the sandbox", r.box)
 		case <-r.gatewayAlone:

@@ -25,15 +25,13 @@ import (
 	"github.com/ALRubinger/aileron/internal/console"
 	"github.com/ALRubinger/aileron/internal/home"
 	"github.com/ALRubinger/aileron/internal/protect"
-	"github.com/ALRubinger/aileron/sandbox/native"
+	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/spec/signature"
 	"github.com/ALRubinger/aileron/vault"
 )
 
 func main() {
-	if native.IsStage() {
-		native.RunStage()
-	}
+	sandbox.RunStage()
 	protected, err := protect.ProtectProcess()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "aileron:", err)

@@ -44,6 +44,10 @@ func (b *sandboxed) chooseMediation(ctx context.Context) (mediation, error) {
 		return mediation{kind: unmediated}, nil
 	}
 	why := b.prepared.Unsealable
+	if b.prepared.Carried != "" {
+		b.Infof("aileron: %s; its connections are carried to this host over the engine's API, and by nothing else",
+			b.prepared.Carried)
+	}
 	if b.prepared.Sealed {
 		return mediation{kind: sealed, proxyURL: session.SealedProxy, apiHost: proxy.APIHost, apiURL: session.SealedAPI}, nil
 	}

@@ -2,7 +2,6 @@ package launch
 
 import (
 	"context"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
@@ -74,7 +73,7 @@ func (l *Launcher) Sandboxed(ctx context.Context, s Sandbox) error {
 	if b.dir, b.mask, err = Project(s.Dir, l.Home); err != nil {
 		return err
 	}
-	if b.binary, err = staticBinary(); err != nil {
+	if b.binary, err = ownBinary(); err != nil {
 		return err
 	}
 	if b.ports, err = openPorts(s.Ports); err != nil {
@@ -285,6 +284,7 @@ func (b *sandboxed) spec() sandbox.Spec {
 	if b.Keep {
 		s.State = sandbox.State{Home: b.Home, Project: b.dir, Program: b.Agent}
 	}
+	s.Carrier = func(arch string) (string, error) { return binaryFor(b.binary, arch) }
 	if b.Proxy != "off" {
 		s.UplinkRoot = filepath.Join(b.Home, "sessions")
 	}
@@ -426,28 +426,4 @@ func (s *signals) started() { close(s.running) }
 func (s *signals) stop() {
 	signal.Stop(s.received)
 	s.interrupt()
-}
-
-// staticBinary returns the path of this program's own file, which the gateway's container runs: it must not need
-// anything of an image.
-func staticBinary() (string, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("find aileron's own file: %w", err)
-	}
-	if path, err = filepath.EvalSymlinks(path); err != nil {
-		return "", fmt.Errorf("find aileron's own file: %w", err)
-	}
-	f, err := elf.Open(path)
-	if err != nil {
-		return "", hint.New(fmt.Errorf("read aileron's own file: %w", err), "sandboxes need a Linux build of aileron")
-	}
-	defer f.Close()
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			return "", hint.New(errors.New("use aileron as the gateway: this build is not static"),
-				"build it with CGO_ENABLED=0 (just build)")
-		}
-	}
-	return path, nil
 }

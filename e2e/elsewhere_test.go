@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/e2e/recipes"
+	"github.com/ALRubinger/aileron/e2e/stub"
+	"github.com/ALRubinger/aileron/sandbox"
+)
+
+// elsewhere is a person whose Docker runs elsewhere, and sees the project and temporary files of this machine.
+func elsewhere(t *testing.T) *user {
+	t.Helper()
+	u := newUser(t, stub.Script{}, "echo")
+	u.engine = "docker"
+	temporary := must.ShortDir(t)
+	recipes.Need(t, "podman", recipes.Base())
+	harness.ElsewhereDocker(t, u.project, temporary)
+	t.Setenv("TMPDIR", temporary)
+	harness.HandOver(t, []string{sandbox.BaseImage().Ref}, "docker")
+	return u
+}
+
+// Docker Desktop cannot run here. What it is to aileron can: an engine with files, networks and processes of its own,
+// of which the API alone is reached. Its sandboxes are sealed like those of an engine of this machine.
+func TestABoxOnAnEngineElsewhereIsSealed(t *testing.T) {
+	u := elsewhere(t)
+
+	t.Run("a client is served", func(t *testing.T) {
+		r := u.box(`set -e
+curl -sS https://api.echo.example/echo
+env -u HTTPS_PROXY -u https_proxy curl -sS https://api.echo.example/echo
+curl -sS "$AILERON_API_URL/session" -H "Authorization: Bearer $AILERON_TOKEN"
+head -c 3000000 /dev/zero |
+	curl -sS --data-binary @- -o /dev/null -w ' sent %{size_upload}' https://api.echo.example/echo
+echo of the sandbox >made
+cat /etc/resolv.conf
+! curl -sS --max-time 5 http://host.docker.internal/`)
+		if r.code != 0 || strings.Contains(r.out+r.err, secret) || strings.Contains(r.err, "NOT SEALED") {
+			t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+		}
+		contains(t, "what is said", r.err, "does not see the session's directory",
+			"carried to this host over the engine's API")
+		contains(t, "the box's answers", r.out, "Bearer ****", `"hosts":["api.echo.example:443"]`, "nameserver 127.0.0.53",
+			"sent 3000000")
+		if made := string(must.Get(os.ReadFile(filepath.Join(u.project, "made")))(t)); made != "of the sandbox\n" {
+			t.Errorf("the project's file has %q", made)
+		}
+		started := u.rows("--event", "session.started")
+		if fields, _ := started[len(started)-1]["fields"].(map[string]any); fields["sealed"] == false {
+			t.Errorf("session.started has the fields %v", fields)
+		}
+		if left := harness.AileronsOf(t, "docker"); left != "" {
+			t.Errorf("left: %s", left)
+		}
+	})
+	t.Run("a project that it does not see is refused", func(t *testing.T) {
+		other := must.ShortDir(t)
+		r := u.run("sandbox", "run", "--sandbox=docker", "--dir", other, "--json", "--", "true")
+		var failure struct {
+			Error struct {
+				Message string
+				Details struct{ Reason string }
+			}
+		}
+		if r.code == 0 || json.Unmarshal([]byte(r.out), &failure) != nil ||
+			failure.Error.Details.Reason != "project_not_shared" || !strings.Contains(failure.Error.Message, other) {
+			t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+		}
+	})
+	t.Run("a carrier that is killed ends it", func(t *testing.T) {
+		u.endsBy(t, "its carrier, and with it the sandbox's only uplink, ended", func(session string) {
+			docker(t, "kill", "aileron-"+session+"-carrier")
+		})
+	})
+	t.Run("a volume that is emptied ends it", func(t *testing.T) {
+		u.endsBy(t, "was removed from the volume of the sandbox's sockets", func(session string) {
+			docker(t, "run", "--rm", "--network=none", "--user=0", "--entrypoint=rm", "-v",
+				"aileron-"+session+"-sockets:/v", sandbox.BaseImage().Ref, "/v/redirect.sock")
+		})
+	})
+}
+
+// docker runs Docker's own command line.
+func docker(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("docker", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("docker %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// endsBy runs a box that waits, does something to its session, and expects the box to end for a reason.
+func (u *user) endsBy(t *testing.T, why string, do func(session string)) {
+	t.Helper()
+	ready := filepath.Join(u.project, "ready")
+	_ = os.Remove(ready)
+	cmd := u.command("sandbox", "run", "--sandbox=docker", "--dir", u.project, "--", "sh", "-c",
+		`echo "$AILERON_SESSION_ID" >ready.new; mv ready.new ready; sleep 1000`)
+	ended := make(chan result, 1)
+	go func() { ended <- finish(t, cmd) }()
+	session := ""
+	harness.WaitFor(t, "the box runs", func() bool {
+		id, _ := os.ReadFile(ready)
+		session = strings.TrimSpace(string(id))
+		return session != ""
+	})
+	do(session)
+	r := <-ended
+	if r.code != 1 || !strings.Contains(strings.Join(strings.Fields(r.err), " "), why) {
+		t.Errorf("exit %d, and it says %s; want %q", r.code, r.err, why)
+	}
+	if left := harness.AileronsOf(t, "docker"); left != "" {
+		t.Errorf("left: %s", left)
+	}
+}
