@@ -56,7 +56,8 @@ func TestABoxThatCannotBeSealedSaysSo(t *testing.T) {
 	if r.code != 1 || r.out != "" {
 		t.Errorf("--sandbox-proxy=on: exit %d, %q; want a refusal", r.code, r.out)
 	}
-	contains(t, "the refusal", r.err, "seal the sandbox", "does not see the session's directory", "--sandbox-proxy=auto")
+	contains(t, "the refusal", r.err, "seal the sandbox", "sees neither this host's temporary directory nor",
+		"--sandbox-proxy=auto")
 	r = run("--sandbox-proxy=off", "--", "/get")
 	if r.code != 0 || strings.Contains(r.out, "PROXY") || strings.Contains(r.out, "AILERON_TOKEN") {
 		t.Errorf("--sandbox-proxy=off: exit %d\n%s%s", r.code, r.out, r.err)

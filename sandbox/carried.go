@@ -79,7 +79,7 @@ func (e *Engine) carriable(ctx context.Context, s Spec, img Image, why string) (
 func (e *Engine) seesFilesIn(ctx context.Context, img Image, parent string) (bool, error) {
 	dir, err := engine.MakeDirIn(parent)
 	if err != nil {
-		return false, nil //nolint:nilerr // there is another one
+		return false, nil
 	}
 	defer os.RemoveAll(dir)
 	return e.sees(ctx, img, dir)

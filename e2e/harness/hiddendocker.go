@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -12,17 +13,24 @@ import (
 )
 
 // HiddenDocker starts a daemon of Docker's that sees this machine but for one
-// directory, for the commands that the test runs. It needs root and namespaces of
+// directory, and for those in which aileron has temporary files, for the commands
+// that the test runs: its sandboxes cannot be sealed. It needs root and namespaces of
 // its own for networks and mounts; see [TestApart].
 func HiddenDocker(t *testing.T, hidden string) {
 	t.Helper()
-	must.Do(t, os.MkdirAll(hidden, 0o700))
 	dir := must.Get(os.MkdirTemp("/var/tmp", "hidden-docker-"))(t)
+	temporary := filepath.Join(dir, "tmp")
+	cache := filepath.Join(must.Get(os.UserCacheDir())(t), "aileron", "sandboxes")
+	for _, unseen := range []string{hidden, temporary, cache} {
+		must.Do(t, os.MkdirAll(unseen, 0o700))
+	}
+	t.Setenv("TMPDIR", temporary)
 	const host = "tcp://127.0.0.1:2375"
 	t.Setenv("DOCKER_HOST", host)
 	log := &bytes.Buffer{}
 	daemon := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c",
-		`mount -t tmpfs none "$1" && shift && exec dockerd "$@"`, "hide", hidden,
+		`for n in 1 2 3; do mount -t tmpfs none "$1" && shift || exit; done; exec dockerd "$@"`,
+		"hide", hidden, temporary, cache,
 		"--data-root", dir+"/root", "--exec-root", dir+"/exec", "--pidfile", dir+"/pid", "--host", host, "--config-file",
 		dir+"/daemon.json",
 		"--iptables=false", "--ip6tables=false", "--ip-forward=false", "--tls=false")

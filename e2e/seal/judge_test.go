@@ -313,8 +313,9 @@ func (p *person) account(attempts []attempt, sent map[string]int) {
 	if answers != allowed {
 		p.t.Errorf("the stub saw %d requests, and %d were answered", answers, allowed)
 	}
+	api, elsewhere := strings.CutPrefix(os.Getenv("DOCKER_HOST"), "tcp://") // aileron's own way to its engine
 	for to, n := range sent {
-		if to != "tcp "+p.origin.Addr {
+		if to != "tcp "+p.origin.Addr && (!elsewhere || to != "tcp "+api) {
 			p.t.Errorf("%d packets left for %s", n, to)
 		}
 	}

@@ -153,7 +153,7 @@ func (r *relay) accept(ctx context.Context, l net.Listener, name string) error {
 		case err == nil:
 			go r.carry(ctx, conn.(*net.UnixConn), name)
 		case ctx.Err() != nil:
-			return nil
+			return ctx.Err()
 		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ECONNABORTED):
 			time.Sleep(20 * time.Millisecond) // connections that hold descriptors will end
 		default:

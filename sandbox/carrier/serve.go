@@ -104,8 +104,8 @@ func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if control.Flush() != nil {
 		return
 	}
-	up := make(chan error, 1)
-	go func() {
+	var up sync.WaitGroup
+	up.Go(func() {
 		_, err := io.Copy(conn, r.Body)
 		switch {
 		case err == nil:
@@ -113,13 +113,12 @@ func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case r.Context().Err() != nil:
 			_ = conn.Close() // the client is gone
 		}
-		up <- err
-	}()
+	})
 	err = h.respond(w, control, conn)
 	if err != nil {
 		panic(http.ErrAbortHandler) // resets the stream
 	}
-	<-up
+	up.Wait()
 }
 
 // respond copies what a connection receives into frames, each of which is sent at once.

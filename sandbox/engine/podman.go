@@ -56,6 +56,7 @@ func (d podman) findMachine(ctx context.Context, patience Patience) (*Engine, er
 	if err != nil {
 		return nil, errors.New("podman: it is not installed")
 	}
+	//nolint:gosec // the podman of PATH
 	ask := exec.CommandContext(ctx, path, "machine", "inspect", "--format", "{{.ConnectionInfo.PodmanSocket.Path}}")
 	out, err := ask.Output()
 	socket := strings.TrimSpace(string(out))
