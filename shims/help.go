@@ -201,8 +201,9 @@ func argumentsOf(op *spec.Operation, room []spec.Input) []spec.Input {
 	}
 	list := room[:0]
 	for segment := range strings.SplitSeq(op.Path.String(), "/") {
-		name, ok := strings.CutPrefix(segment, "{")
-		name = strings.TrimSuffix(strings.TrimSuffix(name, "}"), "...")
+		_, name, ok := strings.Cut(segment, "{")
+		name, _, _ = strings.Cut(name, "}")
+		name = strings.TrimSuffix(name, "...")
 		declared := slices.ContainsFunc(op.Inputs, func(in spec.Input) bool { return in.Name == name })
 		if ok && name != "$" && !declared && !isCredential(name) {
 			list = append(list, spec.Input{Name: name, In: spec.InPath, Required: true})

@@ -110,38 +110,40 @@ const plainInPath = "-._~!$&'()*+,=:@"
 // path returns the path, with each variable in its place.
 func (a *arguments) path() string {
 	var b strings.Builder
-	for _, s := range a.op.Path.segments {
+	for _, s := range a.op.Path.Segments() {
 		b.WriteByte('/')
-		if s.name == "" {
-			b.WriteString(s.literal)
+		if s.Name == "" {
+			b.WriteString(s.Literal)
 			continue
 		}
-		if a.op.isCredential(s.name) {
-			b.WriteString(credentialPlace)
+		b.WriteString(s.Affix.Before)
+		if a.op.isCredential(s.Name) {
+			b.WriteString(credentialPlace + s.Affix.After)
 			continue
 		}
-		v, has := a.values[s.name]
+		v, has := a.values[s.Name]
 		text, ok := body.Scalar(v)
 		switch {
-		case !has && a.op.placeOfInput(s.name) == "", !has && !a.requires(s.name):
-			a.fault(s.name, "it is missing, and is a part of the path")
+		case !has && a.op.placeOfInput(s.Name) == "", !has && !a.requires(s.Name):
+			a.fault(s.Name, "it is missing, and is a part of the path")
 		case !has:
 		case !ok:
-			a.fault(s.name, "it is no single value, as a part of the path is")
-		case s.rest, s.slash:
+			a.fault(s.Name, "it is no single value, as a part of the path is")
+		case s.Rest, s.Slash:
 			between := "/"
-			if !s.rest {
+			if !s.Rest {
 				between = "%2F"
 			}
 			for i, part := range strings.Split(text, "/") {
 				if i > 0 {
 					b.WriteString(between)
 				}
-				a.writeSegment(&b, s.name, part)
+				a.writeSegment(&b, s.Name, part)
 			}
 		default:
-			a.writeSegment(&b, s.name, text)
+			a.writeSegment(&b, s.Name, text)
 		}
+		b.WriteString(s.Affix.After)
 	}
 	return b.String()
 }

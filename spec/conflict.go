@@ -78,13 +78,16 @@ func (s *conflictSearch) summarize(b *branch) *summary {
 	if sum := s.summaries[b]; sum != nil {
 		return sum
 	}
-	sum := &summary{here: credentialedClaims(b.here), rest: credentialedClaims(b.rest)}
+	sum := &summary{
+		here: unionOf(credentialedClaims(b.here), credentialedClaims(b.bare)),
+		rest: credentialedClaims(b.rest),
+	}
 	sum.below = sum.rest
 	for _, name := range b.names {
 		sum.below = unionOf(sum.below, s.summarize(b.literal[name]).total)
 	}
-	if b.variable != nil {
-		sum.below = unionOf(sum.below, s.summarize(b.variable).total)
+	for _, next := range b.variables() {
+		sum.below = unionOf(sum.below, s.summarize(next).total)
 	}
 	sum.total = unionOf(sum.here, sum.below)
 	s.summaries[b] = sum
@@ -113,10 +116,10 @@ func (s *conflictSearch) findConflict(a, b *branch) (*Operation, *Operation) {
 	if x, y := s.variablePair(a, b); x != nil || s.budget < 0 {
 		return x, y
 	}
-	if x, y := s.wildcardPairs(a, b); x != nil || s.budget < 0 || a == b {
+	if x, y := s.affixedPairs(a, b); x != nil || s.budget < 0 || a == b {
 		return x, y
 	}
-	return s.wildcardPairs(b, a)
+	return s.affixedPairs(b, a)
 }
 
 // literalPairs searches below the literal segments that both branches have.
@@ -143,7 +146,37 @@ func (s *conflictSearch) variablePair(a, b *branch) (*Operation, *Operation) {
 	return s.findConflict(a.variable, b.variable)
 }
 
-// wildcardPairs searches below the variable of a and each literal segment of b.
+// affixedPairs searches below what the variables of a, with and without text around them, have in common with literal
+// segments and the variables with text of b.
+func (s *conflictSearch) affixedPairs(a, b *branch) (*Operation, *Operation) {
+	for _, one := range a.affixed {
+		for _, name := range b.names {
+			if s.budget--; s.budget < 0 {
+				return nil, nil
+			}
+			if _, ok := one.Value(name); !ok {
+				continue
+			}
+			if x, y := s.findConflict(one.branch, b.literal[name]); x != nil || s.budget < 0 {
+				return x, y
+			}
+		}
+		for _, other := range b.affixed {
+			if s.budget--; s.budget < 0 {
+				return nil, nil
+			}
+			if !one.Overlaps(other.Affix) {
+				continue
+			}
+			if x, y := s.findConflict(one.branch, other.branch); x != nil || s.budget < 0 {
+				return x, y
+			}
+		}
+	}
+	return s.wildcardPairs(a, b)
+}
+
+// wildcardPairs searches below the variable of a and each literal segment and variable with text of b.
 func (s *conflictSearch) wildcardPairs(a, b *branch) (*Operation, *Operation) {
 	if a.variable == nil {
 		return nil, nil
@@ -153,6 +186,11 @@ func (s *conflictSearch) wildcardPairs(a, b *branch) (*Operation, *Operation) {
 			continue // a variable takes at least one byte
 		}
 		if x, y := s.findConflict(a.variable, b.literal[name]); x != nil || s.budget < 0 {
+			return x, y
+		}
+	}
+	for _, other := range b.affixed {
+		if x, y := s.findConflict(a.variable, other.branch); x != nil || s.budget < 0 {
 			return x, y
 		}
 	}

@@ -127,8 +127,8 @@ func (op *Operation) badInjection() string {
 			return quote(in.Name) + " is not a plain query name"
 		}
 	case "path":
-		for _, s := range op.Path.segments {
-			if s.name == in.Name && !s.rest && s.name != "" {
+		for _, s := range op.Path.Segments() {
+			if s.Name == in.Name && !s.Rest && s.Name != "" {
 				return ""
 			}
 		}

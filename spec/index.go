@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ALRubinger/aileron/spec/internal/plain"
 )
 
 // Index finds the operation that a request is. It is immutable and safe for
@@ -189,11 +191,19 @@ type tree struct {
 // so that every walk through a tree is deterministic.
 type branch struct {
 	literal  map[string]*branch
-	names    []string // the keys of literal, as they came
+	names    []string  // the keys of literal, as they came
+	affixed  []affixed // the variables with text around, as they take precedence
 	variable *branch
 	here     slots // the path ends here
+	bare     slots // the path ends here, and could have a slash more
 	rest     slots // the path goes on, at least one more segment
 	all      slots // only at the root: every path
+}
+
+// affixed is the branch of a variable with text around it.
+type affixed struct {
+	plain.Affix
+	*branch
 }
 
 // slots holds the operations of one template by method, "*" for any. Those with a
@@ -261,18 +271,23 @@ func (t *tree) add(op *Operation) {
 		b.all.add(op)
 		return
 	}
-	for _, s := range op.Path.segments {
+	for i, s := range op.Path.Segments() {
+		if op.Path.HasOptionalSlash() && i == len(op.Path.Segments())-1 {
+			b.bare.add(op)
+		}
 		switch {
-		case s.rest:
+		case s.Rest:
 			b.rest.add(op)
 			return
-		case s.name != "":
+		case s.Name != "" && !s.IsAlone():
+			b = b.growAffixed(s.Affix)
+		case s.Name != "":
 			if b.variable == nil {
 				b.variable = &branch{}
 			}
 			b = b.variable
 		default:
-			b = b.grow(s.literal)
+			b = b.grow(s.Literal)
 		}
 	}
 	b.here.add(op)
@@ -291,6 +306,14 @@ func (b *branch) grow(literal string) *branch {
 	return next
 }
 
+func (b *branch) growAffixed(a plain.Affix) *branch {
+	i, found := slices.BinarySearchFunc(b.affixed, a, func(have affixed, a plain.Affix) int { return have.Compare(a) })
+	if !found {
+		b.affixed = slices.Insert(b.affixed, i, affixed{a, &branch{}})
+	}
+	return b.affixed[i].branch
+}
+
 // maxSteps bounds the backtracking of one search. Beyond it there is no match.
 const maxSteps = 4096
 
@@ -302,17 +325,32 @@ type search struct {
 }
 
 // find returns the operations of the most specific template that covers the
-// segments and has the method: a literal before a variable before the rest.
+// segments and has the method: a literal before a variable with text around it,
+// that with the most text first, before a variable before the rest, and a path
+// that ends here before one whose slash is left out.
 func (s *search) find(b *branch, parts []string) []*Operation {
 	if s.steps--; s.steps < 0 {
 		return nil
 	}
 	if len(parts) == 0 {
-		return s.covering(b.here)
+		if ops := s.covering(b.here); ops != nil {
+			return ops
+		}
+		return s.covering(b.bare)
 	}
 	if next := b.literal[parts[0]]; next != nil {
 		if ops := s.find(next, parts[1:]); ops != nil {
 			return ops
+		}
+	}
+	for _, a := range b.affixed {
+		if s.steps--; s.steps < 0 {
+			return nil
+		}
+		if _, ok := a.Value(parts[0]); ok {
+			if ops := s.find(a.branch, parts[1:]); ops != nil {
+				return ops
+			}
 		}
 	}
 	if b.variable != nil && s.isValue(parts[0]) {
@@ -329,7 +367,7 @@ func (s *search) find(b *branch, parts []string) []*Operation {
 
 // isValue reports whether a segment may be the value of some variable.
 func (s *search) isValue(part string) bool {
-	return isValue(part) || s.slashed != "" && isSlashed(part)
+	return plain.IsValue(part) || s.slashed != "" && plain.IsSlashed(part)
 }
 
 // covering returns the operations of a template with the method. Those whose variables may not have the escaped
@@ -341,7 +379,7 @@ func (s *search) covering(at slots) []*Operation {
 	}
 	var taken []*Operation
 	for _, op := range ops {
-		if _, ok := op.Path.match(s.slashed); ok {
+		if _, ok := op.Path.Match(s.slashed); ok {
 			taken = append(taken, op)
 		}
 	}
@@ -358,6 +396,11 @@ func (t *tree) near(parts []string, limit int) []*Operation {
 	for _, p := range parts {
 		last := way[len(way)-1]
 		next := last.literal[p]
+		for _, a := range last.affixed {
+			if _, ok := a.Value(p); ok && next == nil {
+				next = a.branch
+			}
+		}
 		if next == nil {
 			next = last.variable
 		}
@@ -371,6 +414,18 @@ func (t *tree) near(parts []string, limit int) []*Operation {
 		b.collect(&found, limit)
 	}
 	return found
+}
+
+// variables returns the branches of variables, those with text around them first.
+func (b *branch) variables() []*branch {
+	var all []*branch
+	for _, a := range b.affixed {
+		all = append(all, a.branch)
+	}
+	if b.variable != nil {
+		all = append(all, b.variable)
+	}
+	return all
 }
 
 func (b *branch) collect(found *[]*Operation, limit int) {
@@ -392,8 +447,10 @@ func (b *branch) collect(found *[]*Operation, limit int) {
 		}
 		b.literal[name].collect(found, limit)
 	}
-	if b.variable != nil && len(*found) < limit {
-		b.variable.collect(found, limit)
+	for _, next := range b.variables() {
+		if len(*found) < limit {
+			next.collect(found, limit)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/spec/internal/plain"
+	"github.com/ALRubinger/aileron/spec/internal/template"
 
 	"github.com/ALRubinger/aileron/spec/body"
 	"github.com/ALRubinger/aileron/spec/schema"
@@ -163,7 +164,7 @@ func (op *Operation) cannotLimit(in Input) string {
 	switch {
 	case in.In == InBody:
 		return "bodies are not read, so the values of their inputs cannot be declared"
-	case slices.ContainsFunc(op.Path.segments, func(s segment) bool { return s.rest && s.name == in.Name }):
+	case slices.ContainsFunc(op.Path.Segments(), func(s template.Segment) bool { return s.Rest && s.Name == in.Name }):
 		return "the values of a variable that takes the rest cannot be declared"
 	}
 	return ""

@@ -142,9 +142,9 @@ func (op *Operation) Arguments() []Input {
 			all = append(all, in)
 		}
 	}
-	for _, s := range op.Path.segments {
-		if s.name != "" && op.placeOfInput(s.name) == "" && !op.isCredential(s.name) {
-			all = append(all, Input{Name: s.name, Type: "string", In: InPath, Required: true})
+	for _, s := range op.Path.Segments() {
+		if s.Name != "" && op.placeOfInput(s.Name) == "" && !op.isCredential(s.Name) {
+			all = append(all, Input{Name: s.Name, Type: "string", In: InPath, Required: true})
 		}
 	}
 	return all

@@ -13,10 +13,8 @@ func (o *Operation) MayIssueCredentials() bool {
 		return false
 	}
 	words := append(strings.Split(o.Name, "."), o.Name)
-	for _, s := range o.Path.segments {
-		if s.name == "" {
-			words = append(words, s.literal)
-		}
+	for _, s := range o.Path.Segments() {
+		words = append(words, s.Literal, s.Affix.Before, s.Affix.After)
 	}
 	if slices.Contains(words, "serviceAccounts") && slices.Contains(words, "keys") {
 		return o.Method != "GET"

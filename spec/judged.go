@@ -97,7 +97,7 @@ func (op *Operation) evades(judged map[HostPattern][]*Operation) *Operation {
 		}
 		for _, pattern := range patterns {
 			for _, by := range judged[pattern] {
-				if by.reads(op) && by.Path.resembles(op.Path) && by.overlaps(h) {
+				if by.reads(op) && by.Path.Resembles(op.Path) && by.overlaps(h) {
 					return by
 				}
 			}
@@ -117,35 +117,4 @@ func (op *Operation) overlaps(h HostPattern) bool {
 	return slices.ContainsFunc(op.Hosts, func(own HostPattern) bool {
 		return own == h || !h.Wildcard && own.Covers(h.Name, h.Port) || !own.Wildcard && h.Covers(own.Name, own.Port)
 	})
-}
-
-// resembles reports whether some path of t and some path of other are equal but for their case, a last slash, and
-// escapes of slashes.
-func (t Template) resembles(other Template) bool {
-	if t.IsZero() || other.IsZero() {
-		return true
-	}
-	a, b, differ := t.withoutSlash(), other.withoutSlash(), map[[2]int]bool{}
-	var from func(i, j int) bool
-	from = func(i, j int) bool {
-		switch {
-		case i < len(a) && a[i].rest, j < len(b) && b[j].rest, i == len(a) && j == len(b):
-			return true
-		case i == len(a), j == len(b), differ[[2]int{i, j}],
-			a[i].name == "" && b[j].name == "" && !strings.EqualFold(a[i].literal, b[j].literal):
-			return false
-		}
-		differ[[2]int{i, j}] = true // or true is returned
-		// A variable that may have an escaped slash stands for one segment or more.
-		return from(i+1, j+1) || a[i].slash && from(i, j+1) || b[j].slash && from(i+1, j)
-	}
-	return from(0, 0)
-}
-
-// withoutSlash returns the segments of t without an empty last one.
-func (t Template) withoutSlash() []segment {
-	if last := len(t.segments) - 1; last >= 0 && t.segments[last] == (segment{}) {
-		return t.segments[:last]
-	}
-	return t.segments
 }

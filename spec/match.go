@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/spec/internal/plain"
+	"github.com/ALRubinger/aileron/spec/internal/template"
 )
 
 // Target is a request in canonical form, which the proxy has found unambiguous.
@@ -18,9 +19,6 @@ type Target struct {
 	Path   string // escaped, exactly as on the wire
 	Query  string // raw
 }
-
-// Param is a template variable and its escaped value.
-type Param struct{ Name, Value string }
 
 // Match is the decision to allow a request, with the operation that it is. Where that judges bodies, the body decides.
 type Match struct {
@@ -46,12 +44,12 @@ func (m Match) Param(name string) (string, bool) {
 
 // HasEscapedSlash reports whether a variable has an escaped slash in its value, as its operation declares.
 func (m Match) HasEscapedSlash() bool {
-	return slices.ContainsFunc(m.Params, func(p Param) bool { return hasEscapedSlash(p.Value) })
+	return slices.ContainsFunc(m.Params, func(p Param) bool { return plain.HasEscapedSlash(p.Value) })
 }
 
 // Match returns the operation that t is, or the reason why it is none. An exact
-// host takes precedence over a wildcard, a literal segment over a variable, a
-// variable over the rest, a method over any method, an operation with a
+// host takes precedence over a wildcard, a literal segment over a variable, one
+// with text around it over one without, a variable over the rest, a method over any method, an operation with a
 // credential over one without, and otherwise the first over the others.
 // The template that takes precedence decides: a query that none of its
 // operations declares is refused, and never tried on a wider template.
@@ -80,13 +78,13 @@ func (ix *Index) Match(t Target) (Match, *NoMatch) {
 // operations returns those of the template that takes precedence for t, nil if none covers it.
 func operations(trees [2]*tree, t Target) []*Operation {
 	var room [16]string
-	parts := appendSegments(room[:0], t.Path)
+	parts := template.AppendSegments(room[:0], t.Path)
 	for _, tr := range trees {
 		if tr == nil {
 			continue
 		}
 		s := search{method: t.Method, steps: maxSteps}
-		if hasEscapedSlash(t.Path) {
+		if plain.HasEscapedSlash(t.Path) {
 			s.slashed = t.Path
 		}
 		ops := s.find(&tr.root, parts)
@@ -150,7 +148,7 @@ func (ix *Index) decide(ops []*Operation, t Target) (Match, *NoMatch) {
 
 // covers reports whether t has a host, the method and the path of the operation.
 func (o *Operation) covers(t Target) bool {
-	_, ok := o.Path.match(t.Path)
+	_, ok := o.Path.Match(t.Path)
 	return ok && o.acceptsMethod(t.Method) &&
 		slices.ContainsFunc(o.Hosts, func(h HostPattern) bool { return h.Covers(t.Host, t.Port) })
 }
@@ -170,7 +168,7 @@ func (ix *Index) MatchOperation(op *Operation, t Target) (Match, *NoMatch) {
 	if t.Scheme != "https" && (op.Injection != nil || t.Port == 443 || t.Scheme != "http") {
 		return Match{}, noClear(t)
 	}
-	params, ok := op.Path.match(t.Path)
+	params, ok := op.Path.Match(t.Path)
 	if !ok || !op.acceptsMethod(t.Method) {
 		return Match{}, ix.noOperation(t)
 	}
@@ -329,7 +327,7 @@ func noValue(op *Operation, in *Input, value string, t Target) *NoMatch {
 		" of " + in.Name + "; allowed are " + listed(in.Values)
 	// The value is the client's, and the line is for a person's shell.
 	if in.In == InPath && op.Injection == nil && plain.IsName(value, ".-") {
-		no.message += "; to allow this one, the user runs aileron allow ID --path '" + op.Path.with(in.Name, value) +
+		no.message += "; to allow this one, the user runs aileron allow ID --path '" + op.Path.With(in.Name, value) +
 			"', with the audit id of this denial"
 	}
 	return no

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ALRubinger/aileron/spec/internal/template"
 	"github.com/ALRubinger/aileron/spec/logins"
 
 	"github.com/BurntSushi/toml"
@@ -97,13 +98,16 @@ func (op *Operation) reaches(host HostPattern, path string) bool {
 	if !slices.ContainsFunc(op.Hosts, func(h HostPattern) bool { return h.Covers(host.Name, host.Port) }) {
 		return false
 	}
-	parts := appendSegments(nil, path)
+	parts := template.AppendSegments(nil, path)
 	ends := make([]bool, len(parts)+1) // where the segments so far may end
 	ends[0] = true
-	for _, s := range op.Path.segments {
+	for i, s := range op.Path.Segments() {
+		if op.Path.HasOptionalSlash() && i == len(op.Path.Segments())-1 && ends[len(parts)] {
+			return true
+		}
 		next := make([]bool, len(ends))
 		for from := range parts {
-			for to := from + 1; ends[from] && to < len(ends) && (to == from+1 || s.rest || s.slash); to++ {
+			for to := from + 1; ends[from] && to < len(ends) && (to == from+1 || s.Rest || s.Slash); to++ {
 				next[to] = next[to] || op.takes(s, parts[from:to])
 			}
 		}
@@ -113,13 +117,20 @@ func (op *Operation) reaches(host HostPattern, path string) bool {
 }
 
 // takes reports whether a segment of the path may be these, with escaped slashes between.
-func (op *Operation) takes(s segment, parts []string) bool {
-	if s.name == "" {
-		return s.literal == parts[0]
+func (op *Operation) takes(s template.Segment, parts []string) bool {
+	if s.Name == "" {
+		return s.Literal == parts[0]
+	}
+	value := strings.Join(parts, "%2F")
+	if !s.IsAlone() {
+		var ok bool
+		if value, ok = s.Affix.Value(value); !ok {
+			return false
+		}
 	}
 	for _, in := range op.limited {
-		if in.In == InPath && in.Name == s.name {
-			return in.accepts(strings.Join(parts, "%2F"))
+		if in.In == InPath && in.Name == s.Name {
+			return in.accepts(value)
 		}
 	}
 	return true

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ALRubinger/aileron/spec/hosts"
 	"github.com/ALRubinger/aileron/spec/internal/plain"
+	"github.com/ALRubinger/aileron/spec/internal/template"
 
 	"github.com/ALRubinger/aileron/spec/internal/strictjson"
 )
@@ -127,7 +128,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	n, ok := tool.diags.open(v, path, "name", "group", "summary", "description", "method", "path", "hosts",
 		"idempotency", "response_timeout", "approval", "credential", "inputs", "audit", "query", "upgrade", "ranges",
 		"packed", "wildcard_credential", "headers", "escaped_slash", "mcp", "graphql", "meter", "meter_model", "body",
-		"content_type", "preview")
+		"content_type", "preview", "optional_slash")
 	if !ok {
 		return op
 	}
@@ -140,6 +141,9 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op.readPath(n)
 	if n.flag("escaped_slash") {
 		op.admitSlash(n, "")
+	}
+	if n.flag("optional_slash") && !op.Path.AdmitNoSlash() {
+		n.diags.add(n.at("optional_slash"), "the path has no slash at its end, behind a segment")
 	}
 	op.readHosts(n)
 	op.Idempotent = n.choice("idempotency", "idempotent", "none") == "idempotent"
@@ -200,11 +204,11 @@ func (op *Operation) readPath(n node) {
 
 // admitSlash allows escaped slashes in a variable, with "" in each, as n declares.
 func (op *Operation) admitSlash(n node, name string) {
-	isVariable := func(s segment) bool { return s.name != "" && (name == "" || s.name == name) }
-	if !slices.ContainsFunc(op.Path.segments, isVariable) {
-		n.diags.add(n.at("escaped_slash"), "only a variable of the path may have an escaped slash")
+	isVariable := func(s template.Segment) bool { return s.IsAlone() && (name == "" || s.Name == name) }
+	if !slices.ContainsFunc(op.Path.Segments(), isVariable) {
+		n.diags.add(n.at("escaped_slash"), "only a variable that is a whole segment of the path may have an escaped slash")
 	}
-	op.Path.admitSlash(name)
+	op.Path.AdmitSlash(name)
 }
 
 func (op *Operation) readHosts(n node) {

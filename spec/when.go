@@ -71,9 +71,9 @@ func (op *Operation) readApproval(n node) {
 // conditional returns the inputs that a condition can be about, with their types.
 func (op *Operation) conditional() map[string]string {
 	all := map[string]string{}
-	for _, s := range op.Path.segments {
-		if s.name != "" {
-			all[InPath+"."+s.name] = ""
+	for _, s := range op.Path.Segments() {
+		if s.Name != "" {
+			all[InPath+"."+s.Name] = ""
 		}
 	}
 	for _, in := range op.Inputs {

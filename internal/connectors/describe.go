@@ -73,6 +73,9 @@ type operationJSON struct {
 	// EscapedSlash has the variables of the path whose value may have one.
 	EscapedSlash []string `json:"escaped_slash,omitempty"`
 
+	// OptionalSlash is whether the path may be without the slash at its end.
+	OptionalSlash bool `json:"optional_slash,omitempty"`
+
 	// MCP is which tools of a server of MCP it allows; null: it is none.
 	MCP     *mcpJSON     `json:"mcp,omitempty"`
 	GraphQL *graphQLJSON `json:"graphql,omitempty"`
@@ -131,7 +134,7 @@ func DescribeOperation(op *spec.Operation) operationJSON {
 		Tool: op.Tool, Operation: op.Name, Summary: op.Summary, Method: AnyMethod(op.Method), Path: op.Path.String(),
 		Hosts: HostNames(op.Hosts), Idempotent: op.Idempotent, Approval: op.Approval, Query: "any", Upgrade: op.Upgrade,
 		Ranges: op.Ranges, Packed: op.Packed, Issues: op.MayIssueCredentials(), EscapedSlash: op.Path.Slashed(),
-		Body: op.Body, ContentType: op.ContentType,
+		Body: op.Body, ContentType: op.ContentType, OptionalSlash: op.Path.HasOptionalSlash(),
 	}
 	if op.QueryDeclaredOnly {
 		j.Query = "declared"
@@ -232,8 +235,11 @@ func stackedOperations(c *spec.Connector, columns int) string {
 // place returns the URLs of an operation at a host.
 func place(op *spec.Operation, h spec.HostPattern) string {
 	path := op.Path.String()
-	if path == "" {
+	switch {
+	case path == "":
 		path = " (every path)"
+	case op.Path.HasOptionalSlash():
+		path = strings.TrimSuffix(strings.TrimSuffix(path, "{$}"), "/") + "[/]"
 	}
 	return strings.TrimSuffix(h.String(), ":443") + path
 }

@@ -121,8 +121,9 @@ func pathPattern(op *spec.Operation, value string) string {
 	}
 	parts := strings.Split(op.Path.String(), "/")
 	for i, p := range parts {
-		if strings.HasPrefix(p, "{") && p != "{$}" {
-			parts[i] = value
+		before, name, ok := strings.Cut(p, "{")
+		if _, after, _ := strings.Cut(name, "}"); ok && p != "{$}" {
+			parts[i] = before + value + after
 		}
 	}
 	return strings.TrimSuffix(strings.Join(parts, "/"), "{$}")

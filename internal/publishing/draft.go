@@ -41,6 +41,9 @@ type Drafted struct {
 
 // Write writes the files of a connector to begin with. It replaces none.
 func (o *Draft) Write(ctx context.Context, ui *console.Console) (made Drafted, err error) {
+	if err := o.check(); err != nil {
+		return made, err
+	}
 	if made.FQN, err = o.fqn(ctx, ui); err != nil {
 		return made, err
 	}
@@ -64,6 +67,23 @@ func (o *Draft) Write(ctx context.Context, ui *console.Console) (made Drafted, e
 		}
 	}
 	return made, err
+}
+
+// chooses reports whether something is chosen that an OpenAPI document alone has.
+func (o *Draft) chooses() bool {
+	return len(o.Made.Groups)+len(o.Made.Approve)+len(o.Made.Query) > 0 || o.Made.ApproveNone
+}
+
+// check returns a usage error for flags that do not go together.
+func (o *Draft) check() error {
+	if o.From == "" && (len(o.Made.Only) > 0 || o.Path != "" || o.chooses()) {
+		return failure.Usagef("--only, --groups, --approve, --approve-none, --query and --path are for the document that " +
+			"--from names")
+	}
+	if len(o.Made.Approve) > 0 && o.Made.ApproveNone {
+		return failure.Usagef("--approve names what waits for an approval, and --approve-none nothing: pass one of them")
+	}
+	return nil
 }
 
 // fqn returns the connector's name: that of --name, that of the Git remote, or what a person answers.
@@ -117,9 +137,9 @@ func (o *Draft) draft(ctx context.Context, ui *console.Console, fqn spec.FQN,
 	}
 	o.Made.FQN, o.Made.Host, o.Made.Credential = fqn, host, spec.Kind(o.Kind)
 	switch {
-	case graphql.IsSchema(data) && (len(o.Made.Groups)+len(o.Made.Approve) > 0 || o.Made.ApproveNone):
-		return nil, nil, failure.Usagef("--groups, --approve and --approve-none are for an OpenAPI document, and --from " +
-			"names a schema: \"approval\" in the specification says what waits")
+	case graphql.IsSchema(data) && o.chooses():
+		return nil, nil, failure.Usagef("--groups, --approve, --approve-none and --query are for an OpenAPI document, and " +
+			"--from names a schema: \"approval\" in the specification says what waits")
 	case graphql.IsSchema(data):
 		c, leftOut, err = graphql.Connector(data,
 			graphql.Options{FQN: fqn, Host: host, Path: o.Path, Credential: spec.Kind(o.Kind), Only: o.Made.Only})

@@ -74,7 +74,7 @@ func groupOf(f found) string {
 		return group
 	}
 	for part := range strings.SplitSeq(f.path, "/") {
-		if word := foreign.SafeName(part); word != "" && !strings.HasPrefix(part, "{") && !isVersion(word) {
+		if word := foreign.SafeName(part); word != "" && !strings.Contains(part, "{") && !isVersion(word) {
 			return word
 		}
 	}

@@ -126,8 +126,8 @@ func (r *reader) compare(all *Comparison, f found, op *spec.Operation) {
 func shapeOf(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
-		if len(p) > 2 && p[0] == '{' && strings.IndexByte(p, '}') == len(p)-1 {
-			parts[i] = "{}"
+		if before, name, after, ok := cutVariable(p); ok && name != "" && name != "$" {
+			parts[i] = before + "{}" + after
 		}
 	}
 	return strings.Join(parts, "/")

@@ -45,6 +45,12 @@ func (in *inputs) read(base string) {
 	for _, p := range params {
 		in.parameter(p)
 	}
+	for _, name := range in.opts.Query {
+		if !in.taken[name] {
+			in.taken[name] = true
+			in.add(scaffold.Input{Name: name, In: spec.InQuery})
+		}
+	}
 	in.body()
 }
 
@@ -77,9 +83,8 @@ func (in *inputs) readPath(base string) []variable {
 	var vars []variable
 	parts := strings.Split(base+in.path, "/")
 	for i, part := range parts {
-		name, begins := strings.CutPrefix(part, "{")
-		name, ends := strings.CutSuffix(name, "}")
-		if !begins || !ends || strings.ContainsAny(name, "{}") {
+		before, name, after, ok := cutVariable(part)
+		if !ok {
 			continue
 		}
 		safe := strings.ReplaceAll(foreign.SafeName(name), ":", "-")
@@ -92,10 +97,31 @@ func (in *inputs) readPath(base string) []variable {
 		safe = safe[:min(len(safe), 90)]
 		in.taken[safe] = true
 		vars = append(vars, variable{name, safe})
-		parts[i] = "{" + safe + "}"
+		parts[i] = before + "{" + safe + "}" + after
 	}
 	in.op.Path = strings.Join(parts, "/")
+	in.op.Slash = in.isBare()
 	return vars
+}
+
+// isBare reports whether the path has a slash at its end, and the document has no path without it: clients leave it
+// out, as kubectl does of /api/, and servers take both for the same. Where the document has both, each is its own.
+func (in *inputs) isBare() bool {
+	if in.bare == nil {
+		in.bare = map[string]bool{}
+		for _, path := range in.root.get("paths").objectKeys() {
+			in.bare[shapeOf(path)] = true
+		}
+	}
+	path, ok := strings.CutSuffix(in.path, "/")
+	return ok && path != "" && !in.bare[shapeOf(path)]
+}
+
+// cutVariable returns the name of the only variable of a segment, and what stands around it.
+func cutVariable(segment string) (before, name, after string, ok bool) {
+	before, name, begins := strings.Cut(segment, "{")
+	name, after, ends := strings.Cut(name, "}")
+	return before, name, after, begins && ends && !strings.ContainsAny(before+name+after, "{}")
 }
 
 // variable returns the input of a variable of the path; p may be nil.

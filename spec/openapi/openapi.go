@@ -51,6 +51,10 @@ type Options struct {
 	// service hosts always do: see [reach.Inside].
 	Approve     []string
 	ApproveNone bool
+
+	// Query are names that the query of each operation may have, beside those that the document declares: some APIs take
+	// one everywhere and do not say so, as Kubernetes does with timeout.
+	Query []string
 }
 
 // NoCredential is the Credential of operations without one.
@@ -61,6 +65,11 @@ const maxOperations = 5000
 
 // Connector returns the connector of a document, and a line for each thing that it leaves out.
 func Connector(data []byte, opts Options) (c *scaffold.Connector, leftOut []string, err error) {
+	for _, name := range opts.Query {
+		if !spec.IsInputName(name) {
+			return nil, nil, fmt.Errorf("%q cannot be the name of an input of the query", foreign.Clean(name, 60))
+		}
+	}
 	r, err := newReader(data, opts)
 	if err != nil {
 		return nil, nil, err

@@ -428,7 +428,7 @@ func TestASchemaIsCollectedOnce(t *testing.T) {
 
 // A path with a segment that is no variable and no plain text is left out, and not read as another path.
 func TestPathsThatCannotBeDeclared(t *testing.T) {
-	for _, path := range []string{"/a}", "/{a", "/{}", "/{a}{b}", "/{a}.json", "/x:{a}", "/a b", "/a//b", "/a/../b",
+	for _, path := range []string{"/a}", "/{a", "/{}", "/{a}{b}", "/{a}.{b}", "/{a}%2Ejson", "/a b", "/a//b", "/a/../b",
 		"/a?b=c", "/a#b", "/{a}/{a}", "a"} {
 		doc := strings.Replace(string(minimal(`{"get":{}}`, "")), `"/a"`, `"`+path+`":{"get":{}},"/fine"`, 1)
 		c, leftOut := made(t, []byte(doc), Options{})

@@ -25,6 +25,7 @@ type reader struct {
 	scheme  *scheme                  // whose credential the connector has; nil: none
 	schemes map[string]*scheme       // as they were looked up
 	scopes  []string                 // of OAuth 2, that operations ask for
+	bare    map[string]bool          // paths, without names of variables
 	shapes  map[string]string        // methods and paths, without names of variables → the operation
 	names   map[string]bool          // of operations, in lower case
 	servers map[*node]*serverAddress // of lists of servers
@@ -185,13 +186,7 @@ func (r *reader) unique(f found, op *scaffold.Operation) bool {
 	if r.shapes == nil {
 		r.shapes, r.names = map[string]string{}, map[string]bool{}
 	}
-	parts := strings.Split(op.Path, "/")
-	for i, p := range parts {
-		if strings.HasPrefix(p, "{") {
-			parts[i] = "{}"
-		}
-	}
-	shape := op.Method + " " + strings.Join(parts, "/") + " " + strings.Join(op.Hosts, " ")
+	shape := op.Method + " " + shapeOf(op.Path) + " " + strings.Join(op.Hosts, " ")
 	if other := r.shapes[shape]; other != "" {
 		r.notes.Add("operations that are the same request as another", f.where+" ("+other+")")
 		return false
@@ -212,8 +207,8 @@ func operationName(f found) string {
 		return name
 	}
 	var words []string
-	for part := range strings.SplitSeq(f.path, "/") {
-		if word := foreign.SafeName(strings.Trim(part, "{}")); word != "" {
+	for part := range strings.SplitSeq(strings.NewReplacer("{", "", "}", "").Replace(f.path), "/") {
+		if word := foreign.SafeName(part); word != "" {
 			words = append(words, word)
 		}
 	}

@@ -40,7 +40,7 @@ func Below(path string) bool {
 	words, hosts, variables := 0, false, -1 // behind a word for what runs; -1: the last word is another
 	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i, segment := range segments {
-		isVariable := strings.HasPrefix(segment, "{")
+		isVariable := strings.Contains(segment, "{")
 		isVersion := len(segment) > 1 && segment[0] == 'v' && segment[1] >= '0' && segment[1] <= '9'
 		switch {
 		case isVariable && variables >= 0:

@@ -53,6 +53,7 @@ type Operation struct {
 	Method      string      `json:"method,omitempty"`
 	Path        string      `json:"path,omitempty"`
 	Hosts       []string    `json:"hosts"`
+	Slash       bool        `json:"optional_slash,omitempty"` // at the end of Path
 	Idempotency string      `json:"idempotency,omitempty"`
 	Approval    string      `json:"approval,omitempty"`
 	Query       string      `json:"query,omitempty"`

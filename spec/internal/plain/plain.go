@@ -69,13 +69,3 @@ func Either(words []string) string {
 	}
 	return strings.Join(quoted, " or ")
 }
-
-// IsSegment reports whether s has only characters that a segment of a path has without an escape (RFC 3986, 3.3).
-func IsSegment(s string) bool {
-	for _, c := range []byte(s) {
-		if !IsAlnum(c) && strings.IndexByte("-._~!$&'()*+,=:@", c) < 0 {
-			return false
-		}
-	}
-	return true
-}

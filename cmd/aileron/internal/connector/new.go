@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/publishing"
 	"github.com/ALRubinger/aileron/spec"
@@ -54,6 +53,8 @@ func newConnectorNewCommand(a *cli.App) *cobra.Command {
 		"with --from: the groups of operations to make: tags, or the beginnings of names or paths")
 	f.StringArrayVar(&opts.Made.Approve, "approve", nil, "with --from: the operations that wait for your approval, "+
 		"by name or\n\"METHOD /path\"; * stands for any text (default all that may write)")
+	f.StringSliceVar(&opts.Made.Query, "query", nil, "with --from: names that the query of every operation may have, "+
+		"which the\ndocument does not declare")
 	f.BoolVar(&opts.Made.ApproveNone, "approve-none", false,
 		"with --from: none wait, but for exec, attach, proxy and port forwarding, which always do")
 	return cmd
@@ -94,13 +95,6 @@ func (o *connectorNewOptions) check() error {
 		if err := cli.OneOf("credential", spec.Kind(o.Kind), kinds...); err != nil {
 			return err
 		}
-	}
-	chosen := len(o.Made.Groups)+len(o.Made.Approve) > 0 || o.Made.ApproveNone
-	if o.From == "" && (len(o.Made.Only) > 0 || o.Path != "" || chosen) {
-		return failure.Usagef("--only, --groups, --approve, --approve-none and --path are for the document that --from names")
-	}
-	if len(o.Made.Approve) > 0 && o.Made.ApproveNone {
-		return failure.Usagef("--approve names what waits for an approval, and --approve-none nothing: pass one of them")
 	}
 	return nil
 }
