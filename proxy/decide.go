@@ -132,8 +132,12 @@ func (q Question) denyUndeclared(op *spec.Operation) *Denial {
 		return ReasonUpgrade.Deny("%s %s does not declare an upgrade", op.Tool, op.Name)
 	case q.Upgrade && q.Body:
 		return ReasonBody.Deny("a request for an upgrade carries a body")
-	case op != nil && q.Body && hasNoBody(q.Method):
-		return ReasonBody.Deny("a %s request carries a body", q.Method)
+	case op != nil && q.Body && !op.TakesBody(q.Method):
+		why := ""
+		if q.Method == http.MethodDelete {
+			why = ", and " + op.Tool + " " + op.Name + " declares none"
+		}
+		return ReasonBody.Deny("a %s request carries a body%s", q.Method, why)
 	}
 	return nil
 }
@@ -146,10 +150,6 @@ func (q Question) denyUnapproved(op *spec.Operation) *Denial {
 	d := ReasonApproval.Deny("%s %s asks for an approval", op.Tool, op.Name)
 	d.advice = noSurface
 	return d
-}
-
-func hasNoBody(method string) bool {
-	return method == http.MethodGet || method == http.MethodHead || method == http.MethodDelete
 }
 
 // Named makes d the decision about a call that names op: where the body decides which of several operations a request

@@ -172,7 +172,8 @@ func (a *arguments) body() (content []byte, contentType string) {
 	kind := cmp.Or(op.Body, body.JSON)
 	contentType = cmp.Or(op.ContentType, body.ContentType(kind))
 	inputs := op.BodyInputs()
-	if len(inputs) == 0 {
+	isGiven := func(name string) bool { _, has := a.values[name]; return has }
+	if len(inputs) == 0 || op.Method == "DELETE" && !slices.ContainsFunc(inputs, isGiven) {
 		return nil, ""
 	}
 	switch kind {

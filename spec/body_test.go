@@ -42,6 +42,8 @@ const encoded = `{"schema_version": "aileron.connector.v1",
    "content_type": "text/markdown", "inputs": [{"name": "text", "type": "string", "required": true}]},
   {"name": "images.put", "method": "PUT", "path": "/v1/images/{id}", "hosts": ["api.shop.example"], "body": "raw",
    "inputs": [{"name": "image", "type": "file", "required": true}]},
+  {"name": "orders.drop", "method": "DELETE", "path": "/v1/orders/{id}.json", "hosts": ["api.shop.example"],
+   "inputs": [{"name": "notify", "type": "boolean"}, {"name": "reason", "type": "string", "in": "body"}]},
   {"name": "list.put", "method": "PUT", "path": "/v1/list", "hosts": ["api.shop.example"], "body": "raw",
    "content_type": "application/json", "inputs": [{"name": "body", "type": "array", "required": true}]}]}]}`
 
@@ -86,6 +88,8 @@ func TestBodiesOfACall(t *testing.T) {
 		{"images.put", `{"id":"1","image":{"base64":"/wA=","filename":"a.png"}}`, "", "\xff\x00",
 			"application/octet-stream"},
 		{"images.put", `{"id":"1","image":"text"}`, "", "text", "application/octet-stream"},
+		{"orders.drop", `{"id":"7","notify":true,"reason":"x"}`, "notify=true", `{"reason":"x"}`, "application/json"},
+		{"orders.drop", `{"id":"7"}`, "", "", ""}, // whose body is seldom asked for
 		{"list.put", `{"body":[1,{"a":"<"}]}`, "", `[1,{"a":"<"}]`, "application/json"},
 	} {
 		call, err := shop(t, w.name, w.args)

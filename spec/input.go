@@ -83,7 +83,7 @@ func (op *Operation) placeOf(name string) string {
 	switch {
 	case op.Path.Has(name):
 		return InPath
-	case op.bodiless():
+	case op.bodiless(), op.Method == "DELETE":
 		return InQuery
 	}
 	return InBody
@@ -91,8 +91,18 @@ func (op *Operation) placeOf(name string) string {
 
 // bodiless reports whether the operation's requests have no body: the proxy
 // refuses one for these methods.
-func (op *Operation) bodiless() bool {
-	return op.Method == "GET" || op.Method == "HEAD" || op.Method == "DELETE"
+func (op *Operation) bodiless() bool { return op.Method == "GET" || op.Method == "HEAD" }
+
+// TakesBody reports whether a request of the operation with the method may have a body. A DELETE may where it is
+// declared: RFC 9110 gives it no meaning otherwise, and two servers might frame it differently.
+func (op *Operation) TakesBody(method string) bool {
+	switch method {
+	case "GET", "HEAD":
+		return false
+	case "DELETE":
+		return op.Method == method && (op.Body != "" || op.ContentType != "" || len(op.BodyInputs()) > 0)
+	}
+	return true
 }
 
 // badPlace returns why an input cannot stand in its place, or "" if it can.

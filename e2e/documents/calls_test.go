@@ -31,6 +31,8 @@ var documents = map[string]document{
 				`{` + repository + `,"tree":[{"path":"a","mode":"100644","type":"blob","content":"x"}]}`},
 			{"DELETE /repos/{owner}/{repo}/issues/{issue_number}/labels/{name}",
 				`{` + repository + `,"issue_number":7,"name":"bug"}`},
+			{"DELETE /repos/{owner}/{repo}/contents/{path}",
+				`{` + repository + `,"path":"README.md","message":"m","sha":"95b966ae"}`},
 		},
 	},
 	"stripe": {
@@ -73,6 +75,11 @@ var documents = map[string]document{
 				"AreaCode":510,"SmsEnabled":true}`},
 			{"POST " + accounts + "/Calls/{CallSid}/Recordings.json", `{` + account + `,
 				"CallSid":"CA00000000000000000000000000000000","RecordingChannels":"dual","Trim":"do-not-trim"}`},
+			{"GET /2010-04-01/Accounts/{Sid}.json", `{"Sid":"AC00000000000000000000000000000000"}`},
+			{"GET " + accounts + "/Messages/{Sid}.json", `{` + account + `,"Sid":"SM00000000000000000000000000000000"}`},
+			{"POST " + accounts + "/Queues/{Sid}.json", `{` + account + `,"Sid":"QU00000000000000000000000000000000",
+				"FriendlyName":"front desk","MaxSize":7}`},
+			{"DELETE " + accounts + "/Recordings/{Sid}.json", `{` + account + `,"Sid":"RE00000000000000000000000000000000"}`},
 		},
 	},
 	"figma": {
@@ -95,7 +102,7 @@ var documents = map[string]document{
 		source: source{"k8s.io/kubernetes@v1.31.0", "h1:sYAB12TTWexXKp4RxqJMm/7EC+P0mNOgn4Xdj5eu7HM=",
 			"api/openapi-spec/swagger.json"},
 		host:   "kube.example",
-		client: "kubernetes.sh", makes: 8, image: recipes.Kubectl,
+		client: "kubernetes.sh", makes: 9, image: recipes.Kubectl,
 		calls: []call{
 			{"GET /version/", `{}`},
 			{"GET /api/v1/namespaces", `{"limit":5,"labelSelector":"a in (b, c)"}`},

@@ -54,6 +54,7 @@ type document struct {
 	host   string // "": the document's
 	kind   string // of the credential; "": the document's
 	user   string // of a credential that has one
+	query  string // a name that the query of every operation may have; "": those of the document alone
 	client string // a program that makes the same calls with the API's own library; "": there is none
 	needs  string // the package of the library
 	makes  int    // calls of the client; 0: as many as there are
@@ -134,6 +135,9 @@ func (d *document) install(t *testing.T, home, project, name, file string) (host
 	}
 	if d.kind != "" {
 		args = append(args, "--credential", d.kind)
+	}
+	if d.query != "" {
+		args = append(args, "--query", d.query)
 	}
 	for _, c := range d.calls {
 		args = append(args, "--only", c.operation)

@@ -81,11 +81,10 @@ func (in *inputs) body() {
 	if content.size() == 0 {
 		return
 	}
-	if m := in.method; m == "GET" || m == "HEAD" || m == "DELETE" {
-		if in.isEmpty(content) {
-			return
+	if m := in.method; m == "GET" || m == "HEAD" || m == "DELETE" && in.isEmpty(content) {
+		if !in.isEmpty(content) {
+			in.notes.Add("bodies of requests that have none (GET, HEAD)", in.where)
 		}
-		in.notes.Add("bodies of requests that have none (GET, HEAD, DELETE)", in.where)
 		return
 	}
 	var of medium

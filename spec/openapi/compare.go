@@ -105,8 +105,8 @@ func (r *reader) compare(all *Comparison, f found, op *spec.Operation) {
 	if content.size() == 0 {
 		return
 	}
-	bodiless := f.method == "GET" || f.method == "HEAD" || f.method == "DELETE"
-	if bodiless && in.isEmpty(content) {
+	bodiless := f.method == "GET" || f.method == "HEAD"
+	if (bodiless || f.method == "DELETE") && in.isEmpty(content) {
 		return
 	}
 	all.Bodies.Document++

@@ -14,6 +14,7 @@ const calls = {
   'GET /search/issues': { q: 'is:open label:"a b"', sort: 'created' },
   'POST /repos/{owner}/{repo}/git/trees': { ...of, tree: [{ path: 'a', mode: '100644', type: 'blob', content: 'x' }] },
   'DELETE /repos/{owner}/{repo}/issues/{issue_number}/labels/{name}': { ...of, issue_number: 7, name: 'bug' },
+  'DELETE /repos/{owner}/{repo}/contents/{path}': { ...of, path: 'README.md', message: 'm', sha: '95b966ae' },
 };
 for (const [route, args] of Object.entries(calls)) {
   try {

@@ -1,6 +1,4 @@
-# kubectl sends the requests that the document describes, but two: it has no --raw for a PATCH, and its DELETE has a
-# body, which aileron denies. Without --raw, it asks for /api and /apis first, which the document has as /api/ and
-# /apis/.
+# kubectl sends the requests that the document describes, but one: it has no --raw for a PATCH.
 call() {
 	name=$1
 	shift
@@ -25,6 +23,7 @@ call namespaces get --raw '/api/v1/namespaces?limit=5&labelSelector=a%20in%20%28
 call pod get --raw $pods/p
 call log get --raw "$pods/p/log?tailLines=5&follow=false"
 call deployments get --raw $deployments
+call remove delete --raw "$pods/p?gracePeriodSeconds=0"
 post namespace /api/v1/namespaces '{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"x","labels":{"a":"b"}}}'
 post run $pods '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},
   "spec":{"containers":[{"name":"c","image":"i","ports":[{"containerPort":80}]}]}}'

@@ -2,8 +2,9 @@
 // library makes no page, so the status counts.
 import twilio from 'twilio';
 
-const account = 'AC00000000000000000000000000000000';
-const call = 'CA00000000000000000000000000000000';
+const zeros = '00000000000000000000000000000000';
+const account = `AC${zeros}`;
+const call = `CA${zeros}`;
 const client = twilio(account, 'placeholder');
 const http = client.httpClient;
 const send = http.request.bind(http);
@@ -28,6 +29,10 @@ const calls = {
     muted: true, label: 'one two', statusCallbackEvent: ['ringing'] }),
   'available.local.page': () => api.availablePhoneNumbers('US').local.page({ areaCode: 510, smsEnabled: true }),
   'recordings.create': () => api.calls(call).recordings.create({ recordingChannels: 'dual', trim: 'do-not-trim' }),
+  'account.fetch': () => api.fetch(),
+  'message.fetch': () => api.messages(`SM${zeros}`).fetch(),
+  'queue.update': () => api.queues(`QU${zeros}`).update({ friendlyName: 'front desk', maxSize: 7 }),
+  'recording.remove': () => api.recordings(`RE${zeros}`).remove(),
 };
 for (const [name, make] of Object.entries(calls)) {
   status = 0;
