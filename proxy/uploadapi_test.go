@@ -29,7 +29,8 @@ const uploadsSpec = `{"schema_version":"aileron.connector.v1",
  {"name":"put","method":"PUT","path":"/v1/files/{id}","hosts":["api.good.example"],"credential":"bearer","body":"raw",
    "inputs":[{"name":"id","type":"string","required":true},{"name":"content","type":"file","required":true}]},
  {"name":"make","method":"POST","path":"/v1/things","hosts":["api.good.example"],"credential":"bearer",
-   "inputs":[{"name":"title","type":"string"}]}]}]}`
+   "inputs":[{"name":"title","type":"string"},{"name":"count","type":"integer"},{"name":"note","type":"string",
+     "in":"query"}]}]}]}`
 
 // part is a part of a body that an upstream received.
 type part struct{ name, filename, kind, sum string }
@@ -130,6 +131,30 @@ func TestFilesFollowACall(t *testing.T) {
 	}
 }
 
+// A file that is a text of the operation is an argument: it is part of the call before anything is sent.
+func TestATextComesFromAFile(t *testing.T) {
+	w, seen := newUploads(t)
+	status, text := w.upload("make", `{}`, `[{"input":"title","filename":"R.md","size":6},{"input":"note","size":3}]`,
+		strings.NewReader("# ü\n\nn&o"))
+	want := part{sum: sum(`{"title":"# ü\n\n"}`)}
+	got := <-seen
+	if status != 200 || fmt.Sprint(got.parts) != fmt.Sprint([]part{want}) || got.kind != "application/json" {
+		t.Errorf("%d %s: the upstream received %+v, want %+v", status, text, got, want)
+	}
+	status, text = w.upload("send", `{}`, `[{"input":"purpose","size":2},{"input":"file","filename":"f.txt","size":3}]`,
+		strings.NewReader("hi123"))
+	parts := []part{{"purpose", "", "", sum("hi")}, {"file", "f.txt", "text/plain", sum("123")}}
+	if got = <-seen; status != 200 || fmt.Sprint(got.parts) != fmt.Sprint(parts) || got.err != io.EOF {
+		t.Errorf("%d %s: the upstream received %+v, want %+v", status, text, got, parts)
+	}
+	for _, content := range []string{"\xff", "\xc3"} {
+		status, text = w.upload("make", `{}`, `[{"input":"title","size":1}]`, strings.NewReader(content))
+		if status != 400 || !strings.Contains(text, "args.title: the file is no text in UTF-8") {
+			t.Errorf("%q: %d %s", content, status, text)
+		}
+	}
+}
+
 // A boundary cannot be known to who makes a file, and is the same for the same call.
 func TestABoundaryIsOfTheSession(t *testing.T) {
 	const file = `[{"input":"file","size":1}]`
@@ -225,7 +250,15 @@ func TestCallsWithFilesThatAreDenied(t *testing.T) {
 		{"add", `{}`, `[{"input":"mask","size":1}]`, "args.files: it is missing"},
 		{"send", `{}`, `[{"input":"file","size":1}]`, "args.purpose: it is missing"},
 		{"send", `{"purpose":"x"}`, `[{"input":"mask","size":1}]`, "args.file: it is missing"},
-		{"make", `{}`, `[{"input":"title","size":1}]`, `files: the operation has no input \"title\" that is a file`},
+		{"make", `{}`, `[{"input":"count","size":1}]`,
+			`files: the operation has no input \"count\" that is a file or a text`},
+		{"make", `{}`, `[{"input":"title","size":1},{"input":"title","size":1}]`, "args.title: it is given twice"},
+		{"make", `{}`, `[{"input":"title","size":1048577}]`, "files: the texts have more than 1048576 bytes"},
+		{"make", `{}`, `[{"input":"title","size":1048576},{"input":"note","size":1}]`, "files: the texts have more than"},
+		{"make", `{}`, `[{"input":"title","size":2}]`, "title has 1 bytes, and the call names 2"},
+		{"make", `{}`, `[{"input":"title","size":0}]`, "there are more bytes than the call names"},
+		{"send", `{}`, `[{"input":"file","size":1},{"input":"purpose","size":1}]`,
+			"files: the text purpose follows a file: name it in front of that"},
 		{"none", `{}`, `[{"input":"title","size":1}]`, "has no such operation"},
 		{"put", `{"id":"7"}`, `[{"input":"content","size":1,"content_type":"text/html"}]`,
 			"args.content: its content_type is not application/octet-stream"},

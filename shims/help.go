@@ -152,6 +152,10 @@ func operationHelp(b *bytes.Buffer, name string, op *spec.Operation, room []spec
 	}
 	inputs := argumentsOf(op, room)
 	writeInputs(b, inputs)
+	isText := func(in spec.Input) bool { return in.In == spec.InBody && in.Type == "string" }
+	if i := slices.IndexFunc(inputs, isText); i >= 0 {
+		put(b, "\nA text may come from a file: --file ", plain(inputs[i].Name), "=PATH\n")
+	}
 	mayHaveBody := op.Method == "POST" || op.Method == "PUT" || op.Method == "PATCH"
 	if mayHaveBody && len(op.BodyInputs()) == 0 {
 		b.WriteString("It sends no body: a request that needs one is sent with an HTTP client.\n")

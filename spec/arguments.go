@@ -36,7 +36,7 @@ func (a *arguments) upload(files []body.Upload) {
 		case given && !(follows && a.op.Inputs[at].Type == TypeFiles):
 			a.fault(f.Input, "it is given twice")
 		case at < 0:
-			a.diags.add("files", "the operation has no input %.64q that is a file", f.Input)
+			a.diags.add("files", "the operation has no input %.64q that is a file or a text", f.Input)
 		default:
 			a.values[f.Input] = f
 		}

@@ -93,6 +93,44 @@ func (n node) uploads(key string) (all []body.Upload) {
 	return all
 }
 
+// Texts takes from the files that follow the call those that are texts of op, whose arguments are their contents: see
+// [Invocation.SetText]. They stand in front of all others, which are read while the request is sent, and have at most
+// [MaxSize] bytes in all.
+func (in *Invocation) Texts(op *Operation) (texts []body.Upload, err error) {
+	files, size := []body.Upload(nil), int64(0)
+	for _, f := range in.uploads {
+		_, given := in.args[f.Input]
+		given = given || slices.ContainsFunc(texts, func(u body.Upload) bool { return u.Input == f.Input })
+		isText := func(i Input) bool { return i.Name == f.Input && i.Type == "string" && !op.isCredential(i.Name) }
+		switch size += f.Size; {
+		case !slices.ContainsFunc(op.Arguments(), isText):
+			files, size = append(files, f), size-f.Size
+		case given:
+			return nil, fmt.Errorf("args.%s: it is given twice", f.Input)
+		case len(files) > 0:
+			return nil, fmt.Errorf("files: the text %s follows a file: name it in front of that", f.Input)
+		case size > MaxSize:
+			return nil, fmt.Errorf("files: the texts have more than %d bytes", MaxSize)
+		default:
+			texts = append(texts, f)
+		}
+	}
+	in.uploads = files
+	return texts, nil
+}
+
+// SetText makes the content of a file an argument.
+func (in *Invocation) SetText(name string, content []byte) error {
+	if !utf8.Valid(content) {
+		return fmt.Errorf("args.%s: the file is no text in UTF-8", name)
+	}
+	in.args[name] = string(content)
+	return nil
+}
+
+// HasFiles reports whether files follow the call.
+func (in *Invocation) HasFiles() bool { return len(in.uploads) > 0 }
+
 // maxMistake bounds the text about a mistake in an invocation, which may repeat names of its sender.
 const maxMistake = 300
 

@@ -156,6 +156,9 @@ func (c *operationCall) do(in spec.Invocation) (*proxy.Exchange, *http.Response,
 	if !ok {
 		return nil, nil, c.denyUnknown(c.grants.Index, in, c.fields)
 	}
+	if d := c.readTexts(op, &in); d != nil {
+		return nil, nil, c.reject(op, c.fields, d)
+	}
 	call, err := op.Call(in)
 	if err != nil {
 		return nil, nil, c.reject(op, c.fields, proxy.ReasonArguments.Deny("%v", err))

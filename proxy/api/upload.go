@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 
@@ -90,6 +91,40 @@ func (c *call) readLine(parse func(line []byte) error) (rest io.Reader, _ *proxy
 			return nil, proxy.DenyBody(err)
 		}
 	}
+}
+
+// readTexts reads the files of a call that are texts of its operation, whose arguments they become.
+func (c *operationCall) readTexts(op *spec.Operation, in *spec.Invocation) *proxy.Denial {
+	texts, err := in.Texts(op)
+	if err != nil {
+		return proxy.ReasonArguments.Deny("%v", err)
+	}
+	for _, f := range texts {
+		if !c.hold.Take(2 * f.Size) {
+			return proxy.DenyMemory()
+		}
+		content := make([]byte, f.Size)
+		switch n, err := io.ReadFull(c.files, content); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return proxy.DenyBody(fmt.Errorf("%w: %s has %d bytes, and the call names %d", body.ErrUpload, f.Input, n, f.Size))
+		case err != nil:
+			return proxy.DenyBody(err)
+		}
+		if err := in.SetText(f.Input, content); err != nil {
+			return proxy.ReasonArguments.Deny("%v", err)
+		}
+	}
+	if len(texts) == 0 || in.HasFiles() {
+		return nil
+	}
+	var one [1]byte
+	switch n, err := io.ReadFull(c.files, one[:]); {
+	case n > 0:
+		return proxy.DenyBody(fmt.Errorf("%w: there are more bytes than the call names", body.ErrUpload))
+	case !errors.Is(err, io.EOF):
+		return proxy.DenyBody(err)
+	}
+	return nil
 }
 
 // denyLong denies a body with files that is longer than any may be.
