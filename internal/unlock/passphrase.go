@@ -25,6 +25,16 @@ type Unlocker struct {
 	*console.Console
 	*home.Dir
 	changes.Recorder
+
+	flagless bool // no hint names a flag
+}
+
+// other returns the way to give a passphrase beside the environment and the terminal.
+func (u *Unlocker) other() string {
+	if u.flagless {
+		return "unlock the vault for a while (aileron vault unlock --for 1h)"
+	}
+	return "pass --passphrase-file"
 }
 
 // passphraseSource is where a passphrase was found: what to look at when it is wrong.
@@ -73,7 +83,7 @@ func (u *Unlocker) findPassphrase(ctx context.Context, file string, fresh bool) 
 		if KeyringFails(keyring) {
 			err = fmt.Errorf("%w; %w", err, keyring)
 		}
-		return nil, "", hint.New(err, "set AILERON_VAULT_PASSPHRASE, pass --passphrase-file, or run it in a terminal")
+		return nil, "", hint.New(err, "set AILERON_VAULT_PASSPHRASE, %s, or run it in a terminal", u.other())
 	}
 	if errors.Is(keyring, vault.ErrKeyringTimeout) { // it was waited for
 		u.Infof("aileron: %v", keyring)
@@ -154,6 +164,12 @@ func (u *Unlocker) OpenVault(ctx context.Context, passphraseFile string) (*vault
 	return v, err
 }
 
+// OpenFlagless is [Unlocker.OpenVault] for a command that has no flag for a passphrase: no hint names one.
+func (u Unlocker) OpenFlagless(ctx context.Context) (*vault.Vault, error) {
+	u.flagless = true
+	return u.OpenVault(ctx, "")
+}
+
 // HeldVault returns the vault of the home, and unlocks it if a process holds its key and no passphrase was given.
 func (u *Unlocker) HeldVault(ctx context.Context, passphraseFile string) (v *vault.Vault, held bool, err error) {
 	if v, err = u.VaultOf(); err != nil {
@@ -203,7 +219,7 @@ func (u *Unlocker) OpenVaultWith(ctx context.Context, passphraseFile string) (*v
 		err = v.Unlock(p)
 	}
 	if err != nil {
-		return nil, nil, wrongPassphrase(err, source)
+		return nil, nil, u.wrongPassphrase(err, source)
 	}
 	return v, p, nil
 }
@@ -232,14 +248,14 @@ func (u *Unlocker) SealingVault(ctx context.Context, passphraseFile string) (*va
 }
 
 // wrongPassphrase adds to the error of an unlock, if it is the passphrase's, where that came from.
-func wrongPassphrase(err error, source passphraseSource) error {
+func (u *Unlocker) wrongPassphrase(err error, source passphraseSource) error {
 	switch {
 	case !errors.Is(err, vault.ErrWrongPassphrase):
 		return err
 	case source == fromKeyring:
 		return hint.New(fmt.Errorf("open the vault: %w", err),
-			"it came from %s; give the right one with AILERON_VAULT_PASSPHRASE"+
-				" or --passphrase-file, and store it with: aileron vault unlock --keyring", source)
+			"it came from %s; set AILERON_VAULT_PASSPHRASE to the right one, or %s, and store it with: "+
+				"aileron vault unlock --keyring", source, u.other())
 	}
 	return hint.New(fmt.Errorf("open the vault: %w", err), "it came from %s", source)
 }

@@ -46,7 +46,7 @@ func New(c *console.Console, d *home.Dir) *App {
 	a := &App{Console: c, Dir: d, Recorder: changes.Recorder{Dir: d}, Asker: project.Asker{Console: c, Dir: d},
 		Unlocker: unlock.Unlocker{Console: c, Dir: d, Recorder: changes.Recorder{Dir: d}},
 		LogLevel: "warn"}
-	a.Unlock = func(ctx context.Context) (*vault.Vault, error) { return a.OpenVault(ctx, "") }
+	a.Unlock = func(ctx context.Context) (*vault.Vault, error) { return a.OpenFlagless(ctx) }
 	c.Environ, d.Warn, d.Logger = d.Environ, c.Infof, a.Logger
 	return a
 }
