@@ -160,7 +160,7 @@ func (x *Exchange) follow(ctx context.Context, ticket *approval.Ticket, r approv
 			return false, nil
 		}
 		if d == nil {
-			x.SetField("approval_id", ticket.ID())
+			x.passedBy(ticket.ID())
 			return true, nil
 		}
 	case approval.Denied:
@@ -182,6 +182,15 @@ func (x *Exchange) follow(ctx context.Context, ticket *approval.Ticket, r approv
 func denyHeld(ctx context.Context) *Denial {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errDraining):
+// passedBy records an approval by which the request passes, which may need several: of budgets, then of the operation.
+func (x *Exchange) passedBy(id string) {
+	if earlier, ok := x.row.Fields["approval_id"].(string); ok {
+		all, _ := x.row.Fields["earlier_approvals"].([]string)
+		x.SetField("earlier_approvals", append(all, earlier))
+	}
+	x.SetField("approval_id", id)
+}
+
 		return ReasonDraining.Deny("the session is ending")
 	case errors.Is(cause, budget.ErrShed):
 		return DenyMemory()

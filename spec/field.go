@@ -137,7 +137,7 @@ func ReservedAuditFields() []string { return slices.Clone(reservedAuditFields) }
 var reservedAuditFields = strings.Fields(`
 	request_id clock spilled redirected renewed dropped_headers dropped_headers_omitted packed body_fields
 	action action_version surface step boundary approval_id upstream_status intent_id intent_seq sent not_known
-	decider_reason preview_of
+	decider_reason preview_of earlier_approvals
 	mcp_method mcp_tool graphql_type graphql_fields graphql_fields_omitted graphql_hash
 	meters meters_estimated meters_model`)
 

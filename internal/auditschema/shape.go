@@ -124,11 +124,13 @@ func exchange(more object) object {
 		"action":           text("The action that made the call."),
 		"action_version":   text("The version of that action."),
 		"approval_id":      text("The approval by which it passed, a ULID."),
-		"preview_of":       text("The approval that it was fetched for, to be shown to the person who is asked, a ULID."),
-		"surface":          oneOf("For which protocol its client made the call, as the client says.", "mcp"),
-		"step":             atLeast(1, "Which of the action's calls it is."),
-		"upstream_status":  text("The status of a response that was not passed on."),
-		"boundary":         text("Which boundary denied the call, where it has more than one."),
+		"earlier_approvals": list(text(""),
+			"Approvals by which it passed before, in their order, where it needed several: those of budgets."),
+		"preview_of":      text("The approval that it was fetched for, to be shown to the person who is asked, a ULID."),
+		"surface":         oneOf("For which protocol its client made the call, as the client says.", "mcp"),
+		"step":            atLeast(1, "Which of the action's calls it is."),
+		"upstream_status": text("The status of a response that was not passed on."),
+		"boundary":        text("Which boundary denied the call, where it has more than one."),
 	}
 	for name, schema := range more {
 		all[name] = schema
