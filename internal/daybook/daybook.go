@@ -10,13 +10,16 @@
 //
 // A day begins at midnight in the time zone of the process. Each has its own file, so that a clock that is set back
 // finds what was used before. A change is kept when [Book.Change] returns, whatever happens to the process then; a
-// power cut may take the last ones back. What a session had under way when it was killed is counted by the next one
-// that notices: as much as the largest request so far, for each.
+// power cut may take back those of the last second, as a copy of the file is on the disk (save.go). What a session had
+// under way when it was killed is counted by the next one that notices: as much as the largest request so far, for
+// each.
 package daybook
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,6 +47,8 @@ type Options struct {
 	Session string                    // id of the caller's
 	Alive   func(session string) bool // whether the process of another session runs
 	Now     func() time.Time          // nil: time.Now
+
+	SaveAfter time.Duration // how long a power cut may take back what was changed; default a second
 }
 
 // Book is the use of the days, for one session. It implements [meter.Book].
@@ -53,6 +58,7 @@ type Book struct {
 	mu     sync.Mutex
 	closed bool
 	pages  []*page // the last one opened last
+	saving sync.WaitGroup
 	today  string
 	begins time.Time // of today
 	ends   time.Time
@@ -65,6 +71,7 @@ func Open(opts Options) (*Book, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
+	opts.SaveAfter = cmp.Or(opts.SaveAfter, time.Second)
 	b := &Book{opts: opts}
 	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open the budgets of the day: %w", err)
@@ -72,20 +79,23 @@ func Open(opts Options) (*Book, error) {
 	day, _ := b.Day()
 	if err := b.Change(day, func(meter.Accounts) bool { return false }); err != nil {
 		return nil, hint.New(fmt.Errorf("open the budgets of the day: %w", err),
-			"check the disk and the rights on %s; a file in it that is removed begins its day anew", opts.Dir)
+			"check the disk and the rights on %s; a file in it that is removed with its copy (%s) begins its day anew",
+			opts.Dir, savedSuffix)
 	}
 	b.prune()
 	return b, nil
 }
 
-// Close closes the files. What is under way stays so until another session notices that this one has ended.
+// Close saves and closes the files. What is under way stays so until another session notices that this one has ended.
 func (b *Book) Close() {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	for _, p := range b.pages {
+		b.saveNow(p)
 		_ = p.file.Close()
 	}
 	b.pages, b.closed = nil, true
+	b.mu.Unlock()
+	b.saving.Wait()
 }
 
 // Day implements [meter.Book].
@@ -139,7 +149,11 @@ func (b *Book) Change(day string, f func(meter.Accounts) bool) error {
 	if !changed {
 		return nil
 	}
-	return p.write()
+	if err := p.write(); err != nil {
+		return err
+	}
+	b.saveLater(p)
+	return nil
 }
 
 // page returns the file of a day, which is opened if it is not.
@@ -155,6 +169,7 @@ func (b *Book) page(day string) (*page, error) {
 		return nil, err
 	}
 	if len(b.pages) >= maxPages {
+		b.saveNow(b.pages[0])
 		_ = b.pages[0].file.Close()
 		b.pages = slices.Delete(b.pages, 0, 1)
 	}
@@ -190,16 +205,19 @@ func (b *Book) prune() {
 	if err != nil {
 		return
 	}
-	var days []string
+	files := map[string][]string{}
 	for _, e := range entries {
-		if _, err := time.Parse(dayFormat, e.Name()); err == nil {
-			days = append(days, e.Name())
+		day := e.Name()[:min(len(dayFormat), len(e.Name()))]
+		if _, err := time.Parse(dayFormat, day); err == nil {
+			files[day] = append(files[day], e.Name())
 		}
 	}
-	slices.Sort(days)
+	days := slices.Sorted(maps.Keys(files))
 	for _, day := range days[:max(0, len(days)-maxDays)] {
-		if day != b.today {
-			_ = os.Remove(filepath.Join(b.opts.Dir, day))
+		for _, name := range files[day] {
+			if day != b.today {
+				_ = os.Remove(filepath.Join(b.opts.Dir, name))
+			}
 		}
 	}
 }

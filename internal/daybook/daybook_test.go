@@ -36,7 +36,8 @@ func (h *home) ledger(session string, day meter.Limits) *meter.Ledger {
 func (h *home) limited(session string, o meter.Options) *meter.Ledger {
 	h.t.Helper()
 	book := must.Get(daybook.Open(daybook.Options{Dir: h.dir, Session: session,
-		Alive: func(id string) bool { return !h.dead[id] }, Now: func() time.Time { return h.now }}))(h.t)
+		Alive: func(id string) bool { return !h.dead[id] }, Now: func() time.Time { return h.now },
+		SaveAfter: time.Hour}))(h.t)
 	h.t.Cleanup(book.Close)
 	o.Book = book
 	o.Warn = func(err error) { h.t.Error(err) }
@@ -216,6 +217,45 @@ func TestATornFile(t *testing.T) {
 	must.Do(t, os.WriteFile(path, []byte("aileron-budgets 2 1 0 0"+strings.Repeat(" ", 60)), 0o600))
 	if _, err := l.Admit([]string{"tokens"}, ""); !errors.As(err, new(*format.Error)) {
 		t.Errorf("Admit with a newer file: %v", err)
+	}
+}
+
+// A power cut may take back what the system has not written, in both images of a file: its copy is on the disk.
+func TestAPowerCutLeavesTheCopy(t *testing.T) {
+	h := newHome(t)
+	limits := meter.Limits{"tokens": 100}
+	open := func(t *testing.T, session string) (*daybook.Book, *meter.Ledger) {
+		t.Helper()
+		book := must.Get(daybook.Open(daybook.Options{Dir: h.dir, Session: session,
+			Alive: func(string) bool { return true }, Now: func() time.Time { return h.now }, SaveAfter: time.Hour}))(t)
+		t.Cleanup(book.Close)
+		return book, meter.New(meter.Options{Day: limits, Book: book, Warn: func(err error) { t.Error(err) }})
+	}
+	book, l := open(t, "A")
+	use(t, l, "", 30)
+	path := filepath.Join(h.dir, "2026-03-09")
+	before := must.Get(os.ReadFile(path))(t)
+	use(t, l, "", 30)
+	book.Close()
+	saved := must.Get(os.ReadFile(path + ".saved"))(t)
+	for why, raw := range map[string][]byte{
+		"older": before,
+		"torn": slices.Concat(make([]byte, 82), []byte("x"), make([]byte, 512<<10-83),
+			[]byte("aileron-budgets 1 9 40 ab")),
+		"damaged": slices.Concat([]byte("x"), make([]byte, 600<<10)),
+		"empty":   {},
+	} {
+		t.Run(why, func(t *testing.T) {
+			must.Do(t, os.WriteFile(path, raw, 0o600))
+			must.Do(t, os.WriteFile(path+".saved", saved, 0o600))
+			_, l := open(t, "B")
+			use(t, l, "", 40)
+			refused(t, l, "", meter.Over{Budget: meter.OfDay, Name: "tokens", Used: 100, Limit: 100, Wait: time.Hour})
+		})
+	}
+	entries := must.Get(os.ReadDir(h.dir))(t)
+	if len(entries) != 2 {
+		t.Errorf("%d files are left of a day: %v", len(entries), entries)
 	}
 }
 

@@ -49,6 +49,9 @@ type page struct {
 	sessions map[string]map[meter.Key]int64 // with requests under way
 	looked   time.Time                      // when sessions were looked for that were killed
 
+	saves    *time.Timer // nil: nothing is to be saved
+	restored bool        // the copy was looked at
+
 	before map[meter.Key]int64 // see open; it is filled anew each time
 	raw    []byte              // of the image that was written last
 	keys   []meter.Key
@@ -113,13 +116,20 @@ func (p *page) read() error {
 	var newest image
 	var faults []error
 	for i := range heads {
-		image, err := p.readImage(heads[i], int64(i)*imageSize)
+		image, err := readImage(p.file.Name(), heads[i], p.file, int64(i)*imageSize)
 		if faults = append(faults, err); image.number > newest.number {
 			newest = image
 		}
 	}
 	// The first image of a day is the second of the file: if it was cut off, nothing was written before.
 	first := heads[0] == [headSize]byte{} && errors.Is(faults[1], errDamaged)
+	if !p.restored {
+		saved, err := p.readSaved()
+		if saved.number > newest.number { // a power cut took back what is newer
+			newest = saved
+		}
+		faults, p.restored = append(faults, err), true
+	}
 	err := errors.Join(faults...)
 	if errors.As(err, new(*format.Error)) || newest.number == 0 && err != nil && !first {
 		return err
@@ -133,17 +143,17 @@ func (p *page) read() error {
 
 // readImage reads the image at an offset, of which it is given the first line. Its number is 0 if nothing was written
 // there.
-func (p *page) readImage(first [headSize]byte, at int64) (i image, err error) {
+func readImage(name string, first [headSize]byte, from io.ReaderAt, at int64) (i image, err error) {
 	if first == [headSize]byte{} {
 		return i, nil
 	}
 	head := strings.Fields(string(first[:]))
-	damaged := fmt.Errorf("%s %w", p.file.Name(), errDamaged)
+	damaged := fmt.Errorf("%s %w", name, errDamaged)
 	if len(head) != 5 || head[0] != magic {
 		return i, damaged
 	}
 	if head[1] != strconv.Itoa(pageFormat) {
-		return i, &format.Error{Path: p.file.Name(), Format: head[1], Known: pageFormat}
+		return i, &format.Error{Path: name, Format: head[1], Known: pageFormat}
 	}
 	number, err := strconv.ParseUint(head[2], 10, 64)
 	size, err2 := strconv.ParseUint(head[3], 10, 31)
@@ -152,7 +162,7 @@ func (p *page) readImage(first [headSize]byte, at int64) (i image, err error) {
 		return i, damaged
 	}
 	text := make([]byte, size)
-	switch _, err := p.file.ReadAt(text, at+headSize); {
+	switch _, err := from.ReadAt(text, at+headSize); {
 	case err != nil && err != io.EOF:
 		return i, err
 	case uint64(crc32.ChecksumIEEE(text)) != sum:
