@@ -51,6 +51,7 @@ var owners = []owner{
 	{"github.com/smallstep/truststore", "ca/truststore_linux.go", "where distributions keep their own roots"},
 	{"github.com/spf13/cobra", "cmd/aileron/*.go cmd/aileron/internal/*/*.go", "the command tree"},
 	{"github.com/tailscale/hujson", "sandbox/devcontainer/parse.go", "JSON with comments, and where in it a value is"},
+	{"github.com/tailscale/hujson", "sandbox/agents/registration.go", "the comments of opencode's configuration"},
 	{"github.com/tidwall/gjson", "proxy/fields.go proxy/preview/preview.go",
 		"declared fields of a response; never a decision"},
 	{"github.com/vishvananda/netlink", "sandbox/gateway/*.go e2e/harness/*.go", "routes and namespaces without tools"},

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tailscale/hujson"
 )
 
 // Registration is how an agent that runs on this host is told of an MCP server: by arguments or a variable, so that no
@@ -28,7 +30,7 @@ type Registration struct {
 	File string
 
 	// Variable is one whose value is a JSON object of the agent's configuration, and Config is that object. Where the
-	// variable has one, the two are merged.
+	// variable has one, which may have comments, the two are merged.
 	Variable, Config string
 }
 
@@ -97,14 +99,15 @@ func merge(a, b string) (string, bool) {
 		return b, true
 	}
 	var into, from map[string]any
-	if !read(a, &into) || into == nil || !read(b, &from) {
+	plain, err := hujson.Standardize([]byte(a + "\n")) // opencode takes comments, and a comma behind the last entry
+	if err != nil || !read(string(plain), &into) || into == nil || !read(b, &from) {
 		return a, false
 	}
 	mergeObject(into, from)
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	err := e.Encode(into)
+	err = e.Encode(into)
 	return strings.TrimSuffix(out.String(), "\n"), err == nil
 }
 

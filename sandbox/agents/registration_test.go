@@ -94,9 +94,12 @@ func TestAVariableOfTheUsersIsMerged(t *testing.T) {
 		{`{"model":"x<y","mcp":{"other":{"command":["b"]},"aileron":{"enabled":false,"command":["old","args"]}}}`,
 			`{"mcp":{"aileron":{"command":["/a"],"enabled":false},"other":{"command":["b"]}},"model":"x<y"}`, true},
 		{`{"n":12345678901234567890.10}`, `{"mcp":{"aileron":{"command":["/a"]}},"n":12345678901234567890.10}`, true},
+		{"// mine\n{\"model\": \"x//y\", /* the other */ \"mcp\": {\"other\": {},},}\n",
+			`{"mcp":{"aileron":{"command":["/a"]},"other":{}},"model":"x//y"}`, true},
 		{`{"mcp":null}`, `{"mcp":{"aileron":{"command":["/a"]}}}`, true},
 		{`{"model":`, `{"model":`, false}, {`[]`, `[]`, false}, {`null`, `null`, false},
-		{"text", "text", false}, {"{} {}", "{} {}", false},
+		{"text", "text", false}, {"{} {}", "{} {}", false}, {"{} // } {", `{"mcp":{"aileron":{"command":["/a"]}}}`, true},
+		{"/* {}", "/* {}", false},
 	} {
 		_, env, ok := r.Register("/a", nil, func(name string) string {
 			if name != "V" {
