@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -103,6 +104,9 @@ func (x *Exchange) awaitApproval() *Denial {
 	if d := x.readBody(ctx, &r, until); d != nil {
 		return d
 	}
+	if d := x.denyUnmatched(&r); d != nil {
+		return d
+	}
 	x.hold.Stall(0)
 	for {
 		if passes, d := x.ask(ctx, r, until); passes || d != nil {
@@ -178,10 +182,6 @@ func (x *Exchange) follow(ctx context.Context, ticket *approval.Ticket, r approv
 	return false, d
 }
 
-// denyHeld returns the denial of a held request whose context has ended.
-func denyHeld(ctx context.Context) *Denial {
-	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, errDraining):
 // passedBy records an approval by which the request passes, which may need several: of budgets, then of the operation.
 func (x *Exchange) passedBy(id string) {
 	if earlier, ok := x.row.Fields["approval_id"].(string); ok {
@@ -191,6 +191,10 @@ func (x *Exchange) passedBy(id string) {
 	x.SetField("approval_id", id)
 }
 
+// denyHeld returns the denial of a held request whose context has ended.
+func denyHeld(ctx context.Context) *Denial {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errDraining):
 		return ReasonDraining.Deny("the session is ending")
 	case errors.Is(cause, budget.ErrShed):
 		return DenyMemory()
@@ -350,6 +354,36 @@ func (x *Exchange) readBody(ctx context.Context, r *approval.Request, until time
 	r.Body = body[:min(len(body), approval.MaxShown)]
 	if x.content != nil && whole {
 		r.Asks, r.Compared = x.content.String(), approval.Digest(x.content.Repeated(body))
+	}
+	return nil
+}
+
+// denyUnmatched denies a request without an input that its preview is compared with. Without it the service would not
+// know what was approved.
+func (x *Exchange) denyUnmatched(r *approval.Request) *Denial {
+	op := x.match.Operation
+	if op == nil || op.Preview == nil {
+		return nil
+	}
+	for _, m := range op.Preview.Match {
+		n := 0
+		for _, in := range r.Inputs {
+			if in.In == m.In && in.Name == m.Name {
+				n++
+			}
+		}
+		if m.In == spec.InBody && !r.Streams && int64(len(r.Body)) == r.BodyBytes {
+			if judge.Has(op, x.request.Header, r.Body, m.Name) {
+				n = 1
+			}
+		}
+		if n != 1 {
+			d := ReasonApproval.Deny("%s needs an approval, which is for one %s: name it as %s in the %s of the request",
+				x.what(), m.Path, m.Name, m.In)
+			d.advice = &advice{false, fmt.Sprintf("Nothing was sent. Send it again with that; %s %s returns it.",
+				op.Preview.Operation.Tool, op.Preview.Operation.Name)}
+			return d
+		}
 	}
 	return nil
 }

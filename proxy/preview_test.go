@@ -27,6 +27,9 @@ const previewSpec = `{"schema_version":"aileron.connector.v1",
  {"name":"part","method":"POST","path":"/v1/things","hosts":["api.good.example"],"credential":"bearer",
    "inputs":[{"name":"part","in":"body"}],"approval":"required",
    "preview":{"operation":"get","args":{"id":"${body.part}"}}},
+ {"name":"pinned","method":"POST","path":"/v1/things/{id}/pinned","hosts":["api.good.example"],"credential":"bearer",
+   "inputs":[{"name":"sha","type":"string","required":true}],"query":"declared","approval":"required",
+   "preview":{"operation":"get","args":{"id":"${path.id}"},"render":["title"],"match":{"body.sha":"head.sha"}}},
  {"name":"bare","method":"POST","path":"/v1/bare","hosts":["api.good.example"],"credential":"bearer",
    "approval":"required"},
  {"name":"get","method":"GET","path":"/v1/things/{id}","hosts":["api.good.example"],"credential":"bearer",
@@ -238,4 +241,50 @@ func TestASandboxSeesNoPreview(t *testing.T) {
 	}
 	p.approve(id)
 	got()
+}
+
+// An approval is for what the request names, if the operation says what that is: without it there is none to ask for.
+// Where the service has another one, it is not what a person sees.
+func TestAnApprovalIsForWhatTheRequestNames(t *testing.T) {
+	const target, media = "https://api.good.example/v1/things/7/pinned", "application/json"
+	p := newPreviews(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(w, `{"title":"T","head":{"sha":"abc"}}`)
+			return
+		}
+		_, _ = io.WriteString(w, "merged")
+	})
+	for why, c := range map[string]struct{ body, media string }{
+		"none":            {`{"how":"squash"}`, media},
+		"no body":         {``, media},
+		"null":            {`{"sha":null}`, media},
+		"an object":       {`{"sha":{"a":1}}`, media},
+		"twice":           {`{"sha":"abc","sha":"def"}`, media},
+		"another case":    {`{"sha":"abc","SHA":"def"}`, media},
+		"a form":          {`sha=abc`, "application/x-www-form-urlencoded"},
+		"JSON as a form":  {`{"sha":"abc"}`, "application/x-www-form-urlencoded"},
+		"another charset": {`{"sha":"abc"}`, media + "; charset=utf-16"},
+		"too long":        {`{"sha":"abc","x":"` + strings.Repeat("x", approval.MaxShown) + `"}`, media},
+	} {
+		res, got := p.do("POST", target, c.body, "Content-Type", c.media)
+		if res.StatusCode != 403 || !strings.Contains(got, "which is for one head.sha: name it as sha in the body") ||
+			!strings.Contains(got, `"retriable":false`) {
+			t.Errorf("%s: %d %s", why, res.StatusCode, got)
+		}
+	}
+	if n := len(p.requests()); n != 0 || len(p.queue.List()) != 0 {
+		t.Fatalf("%d requests were sent, and these are asked about: %+v", n, p.queue.List())
+	}
+	const another = "its sha is another than head.sha"
+	for sha, differs := range map[string]string{"abc": "", "def": another, "ABC": another} {
+		got := p.later(target, `{"sha":"`+sha+`"}`, "Content-Type", media+"; charset=utf-8")
+		v, id := p.of()
+		if v == nil || v.Problem != "" || v.Differs != differs {
+			t.Errorf("%s: the preview is %+v", sha, v)
+		}
+		p.approve(id)
+		if status, body := got(); status != 200 || body != "merged" {
+			t.Errorf("%s: %d %s", sha, status, body)
+		}
+	}
 }

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/ALRubinger/aileron/spec/body"
 	"github.com/ALRubinger/aileron/spec/internal/plain"
-
 	"github.com/ALRubinger/aileron/spec/internal/strictjson"
 	"github.com/ALRubinger/aileron/spec/preview"
 )
@@ -15,6 +15,10 @@ import (
 type Preview struct {
 	Operation *Operation
 	Render    []string // plain gjson paths of what is shown of the response; none: all of it
+
+	// Match are inputs that a request must have for an approval, and that must be what the response has: what a person
+	// sees is then what is approved, and the service refuses the request if that has changed.
+	Match []preview.Match
 
 	args  []preview.Argument
 	kinds map[string]string // the types of what Operation takes, by name
@@ -36,7 +40,7 @@ func (op *Operation) readPreview(n node) {
 	if !has {
 		return
 	}
-	p, _ := n.diags.open(v, n.at("preview"), "operation", "args", "render") // what is no object has none of them
+	p, _ := n.diags.open(v, n.at("preview"), "operation", "args", "render", "match") // what is no object has none of them
 	op.Preview = &Preview{name: p.text("operation", true), n: p}
 	args, has := p.o.Get("args")
 	all, isObject := args.(strictjson.Object)
@@ -61,6 +65,39 @@ func (op *Operation) readPreview(n node) {
 		}
 		op.Preview.Render = append(op.Preview.Render, path)
 	}
+	match, has := p.o.Get("match")
+	pairs, isObject := match.(strictjson.Object)
+	if has && !isObject || len(pairs) > preview.MaxMatched {
+		p.diags.add(p.at("match"), "it is not an object of at most %d inputs", preview.MaxMatched)
+	}
+	for _, f := range pairs {
+		m, err := preview.ReadMatch(f.Key, f.Value)
+		why := badBodyPath(m.Path)
+		switch {
+		case err != nil:
+			why = err.Error()
+		case why == "":
+			why = op.cannotMatch(m)
+		}
+		if why != "" {
+			p.diags.add(strictjson.Join(p.at("match"), f.Key), "%s", why)
+		}
+		op.Preview.Match = append(op.Preview.Match, m)
+	}
+}
+
+// cannotMatch returns why an input cannot be compared with a preview, "" if it can.
+func (op *Operation) cannotMatch(m preview.Match) string {
+	at := slices.IndexFunc(op.Inputs, func(in Input) bool { return in.Name == m.Name && in.In == m.In })
+	switch {
+	case at < 0 || !op.Inputs[at].Required && m.In != InPath || op.isCredential(m.Name):
+		return "it is no required input of this operation in that place"
+	case !slices.Contains([]string{"string", "integer"}, op.Inputs[at].Type):
+		return "its type is neither string nor integer"
+	case m.In == InBody && op.Body != "" && op.Body != body.JSON:
+		return "the body is not JSON"
+	}
+	return ""
 }
 
 // linkPreviews finds the operations of previews, of the same tool or else of another, and checks that they only read.

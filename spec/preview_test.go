@@ -17,7 +17,9 @@ func previewed(preview string) []byte {
 	return []byte(`{"schema_version":"aileron.connector.v1","connector":{"fqn":"github://acme/t","version":"1.0.0"},
 "tools":[{"name":"t","operations":[` + strings.Join([]string{
 		op("merge", `"method":"PUT","path":"/repos/{owner}/pulls/{number}/merge","approval":"required",
-			"inputs":[{"name":"how","in":"query"},{"name":"title"},{"name":"number","type":"integer","in":"path"}],"preview":`+
+			"inputs":[{"name":"how","in":"query"},{"name":"title"},
+				{"name":"sha","type":"string","required":true},{"name":"part","required":true},
+				{"name":"number","type":"integer","in":"path"}],"preview":`+
 			preview),
 		op("get", get+`,"inputs":[{"name":"number","type":"integer","in":"path"},
 			{"name":"full","type":"boolean"}]`),
@@ -60,6 +62,15 @@ func TestAPreviewOnlyReads(t *testing.T) {
 		{fine + `,"render":["@this"]}`, "preview.render[0]: it is not a plain gjson path"},
 		{fine + `,"render":["a..b"]}`, "preview.render[0]: it is not a plain gjson path"},
 		{fine + `,"run":"x"}`, "run"},
+		{fine + `,"match":{"body.sha":"head.sha","path.number":"number"}}`, ""},
+		{fine + `,"match":{"body.sha":"head.sha"}}`, ""},
+		{fine + `,"match":{"body.title":"title"}}`, "preview.match.\"body.title\": it is no required input"},
+		{fine + `,"match":{"query.sha":"head.sha"}}`, "it is no required input of this operation in that place"},
+		{fine + `,"match":{"body.part":"part"}}`, "its type is neither string nor integer"},
+		{fine + `,"match":{"sha":"head.sha"}}`, "is no input with a path"},
+		{fine + `,"match":{"body.sha":7}}`, "is no input with a path"},
+		{fine + `,"match":{"body.sha":"head.@this"}}`, "is not a plain gjson path"},
+		{fine + `,"match":[]}`, "preview.match: it is not an object of at most 4 inputs"},
 	} {
 		_, err := Parse(previewed(c.preview))
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

@@ -56,7 +56,7 @@ func TestADirectoryIsNotTakenForTheCatalogue(t *testing.T) {
 	c := newRunner(t)
 	t.Chdir(t.TempDir())
 	must.Do(t, os.Mkdir("github", 0o700))
-	for _, src := range []string{"github", "github@0.4.0"} {
+	for _, src := range []string{"github", "github@0.5.0"} {
 		if src != "github" {
 			must.Do(t, os.Rename("github", src))
 		}

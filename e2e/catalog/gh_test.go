@@ -175,7 +175,8 @@ func TestGhMergesWhenItIsRunAgain(t *testing.T) {
 	u.denied(t, command)
 }
 
-// A merge by the REST API waits, and what GitHub says of the pull request is shown with it.
+// A merge by the REST API waits, and what GitHub says of the pull request is shown with it. It is for one head: a
+// request that names none does not wait, and one that names another is not approved by the way.
 func TestAMergeIsShownWithItsPullRequest(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("gh"); err != nil {
@@ -183,11 +184,30 @@ func TestAMergeIsShownWithItsPullRequest(t *testing.T) {
 	}
 	u := ghUser(t, services.Start(t, "", "", stub.Script{}), "github")
 	u.works(t, "gh api -X HEAD repos/acme/tool --silent") // as browse -n of gh 2.86 asks
-	ended := make(chan result, 1)
-	go func() {
-		out, err := u.bash(t, u.repo, "gh api -X PUT repos/acme/tool/pulls/8/merge -f merge_method=squash")
-		ended <- result{out, err}
-	}()
+	const merge = "gh api -X PUT repos/acme/tool/pulls/8/merge -f merge_method=squash"
+	out, err := u.bash(t, u.repo, merge)
+	if err == nil || !strings.Contains(out, "which is for one head.sha: name it as sha in the body") {
+		t.Errorf("a merge of no head in particular: %v\n%s", err, out)
+	}
+	begin := func(sha string) chan result {
+		ended := make(chan result, 1)
+		go func() {
+			out, err := u.bash(t, u.repo, merge+" -f sha="+sha)
+			ended <- result{out, err}
+		}()
+		return ended
+	}
+	ended := begin(strings.Repeat("f", 40))
+	other := u.waiting(t, ended)
+	_, errs, code := u.run("approval", "approve", other.ID)
+	if code == 0 || !strings.Contains(errs, "its sha is another than head.sha") {
+		t.Errorf("approval of another head ends with %d\n%s", code, errs)
+	}
+	if _, errs, code := u.run("approval", "deny", other.ID); code != 0 {
+		t.Errorf("approval deny ends with %d\n%s", code, errs)
+	}
+	<-ended
+	ended = begin("0123456789012345678901234567890123456789")
 	q := u.waiting(t, ended)
 	shown, errs, code := u.run("approval", "show", q.ID)
 	for _, line := range []string{"what the service says (github pulls.get)", "  > title: The title\n",

@@ -58,6 +58,7 @@ func thing() map[string]any {
 		"run_started_at": date, "published_at": date, "started_at": date, "completed_at": date, "status": "completed",
 		"conclusion": "success", "default_branch": "main", "tag_name": "v1", "workflow_id": 7, "run_number": 1,
 		"event": "push", "path": ".github/workflows/ci.yml", "head_branch": "main", "head_sha": head, "color": "ffffff",
+		"head":     map[string]any{"sha": head, "label": "acme:main"},
 		"jobs_url": url + "/actions/runs/7/jobs", "logs_url": url + "/actions/runs/7/logs",
 		"archive_download_url": url + "/actions/artifacts/7/zip", "workflow_url": url + "/actions/workflows/7",
 		"content": "IyBBIHByb2plY3Q=", "encoding": "base64", "size": 13, "owner": owner, "user": owner, "author": owner,

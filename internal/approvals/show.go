@@ -145,6 +145,9 @@ func (p *printer) preview(v *approval.Preview) {
 			p.marked(Service, prefix)
 		}
 	}
+	if v.Differs != "" {
+		p.own("that is not of what the request names: %s", termsafe.Line(v.Differs))
+	}
 	if v.Cut {
 		p.own("it says more, which is not shown")
 	}
@@ -187,6 +190,8 @@ func Unseen(q approval.Question) string {
 		return "its body is encoded (Content-Encoding)"
 	case !isText(q.Body):
 		return "its body is not text"
+	case q.Preview != nil && q.Preview.Differs != "":
+		return "what the service says is not of what the request names: " + q.Preview.Differs
 	}
 	return ""
 }

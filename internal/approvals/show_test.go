@@ -111,3 +111,22 @@ func TestAListHasWhatAServiceSays(t *testing.T) {
 		t.Errorf("of many values, the list has %d, and cut is %t", len(p.Values), p.Cut)
 	}
 }
+
+// What a person does not see, or sees of something else than the request names, is said.
+func TestWhatIsNotSeen(t *testing.T) {
+	seen := approval.Question{State: approval.Pending, Request: approval.Request{Body: []byte("{}"), BodyBytes: 2}}
+	for want, change := range map[string]func(*approval.Question){
+		"":                     func(*approval.Question) {},
+		"1 bytes of its body":  func(q *approval.Question) { q.BodyBytes++ },
+		"its body is not text": func(q *approval.Question) { q.Body = []byte("\x00\x01") },
+		"its sha is another than head.x": func(q *approval.Question) {
+			q.Preview = &approval.Preview{Differs: "its sha is another than head.x"}
+		},
+	} {
+		q := seen
+		change(&q)
+		if got := Unseen(q); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

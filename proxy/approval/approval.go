@@ -191,6 +191,9 @@ type Preview struct {
 	Values    []Value `json:"values,omitempty"` // by the paths that the connector names, or one without a name
 	Cut       bool    `json:"cut,omitempty"`    // there is more than is shown
 	SHA256    string  `json:"sha256,omitempty"` // of Values
+	// Differs is what of the request is not what the response has, in words of the connector's; "": all that is compared
+	// is the same.
+	Differs string `json:"differs,omitempty"`
 	// Problem is why there is no response to show, in words of aileron's; "": there is one.
 	Problem string `json:"problem,omitempty"`
 }

@@ -55,12 +55,8 @@ func BodyAsks(op *spec.Operation, query string, h http.Header, body []byte) bool
 	if op.Body == formBody {
 		return formAsks(op, query, h, body)
 	}
-	if len(body) > MaxBody || checkMedia(h, cmp.Or(op.ContentType, "application/json")) != nil ||
-		checkJSON(body) != nil {
-		return true
-	}
-	o, err := readObject(body, "the body", op.BodyInputs()...) // one of these in another case is an error
-	if err != nil {
+	o, ok := bodyObject(op, h, body)
+	if !ok {
 		return true
 	}
 	return !slices.ContainsFunc(op.When, func(c condition.Condition) bool {
@@ -74,6 +70,28 @@ func BodyAsks(op *spec.Operation, query string, h http.Header, body []byte) bool
 		}
 		return false
 	})
+}
+
+// bodyObject returns the object that a body is, and reports false for what is none, or may be another for some servers.
+func bodyObject(op *spec.Operation, h http.Header, body []byte) (object, bool) {
+	if len(body) > MaxBody || checkMedia(h, cmp.Or(op.ContentType, "application/json")) != nil ||
+		checkJSON(body) != nil {
+		return nil, false
+	}
+	o, err := readObject(body, "the body", op.BodyInputs()...) // one of these in another case is an error
+	return o, err == nil
+}
+
+// Has reports whether a body is JSON in which an input has a value of its type, a string or an integer, and the same
+// one for all servers.
+func Has(op *spec.Operation, h http.Header, body []byte, name string) bool {
+	o, ok := bodyObject(op, h, body)
+	if !ok {
+		return false
+	}
+	raw := o.get(name)
+	_, isText := text(raw)
+	return isText || len(raw) > 0 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9')
 }
 
 // formBody is the body of an operation that is a form, which is read as a query is.

@@ -171,7 +171,14 @@ func (p *Previewer) fetch(q approval.Question, op *spec.Operation, under *proxy.
 		out.Problem = "its arguments make no request: " + err.Error()
 		return out
 	}
-	out.Status, out.Values, out.Cut, err = p.call(ctx, q.ID, target, under, call, op.Preview.Render)
+	var body []byte
+	out.Status, body, err = p.call(ctx, q.ID, target, under, call)
+	if err == nil {
+		out.Values, out.Cut, err = p.shown(body, op.Preview.Render)
+	}
+	if err == nil {
+		out.Differs, err = differs(op.Preview, inputsOf(q), body)
+	}
 	switch {
 	case err != nil && ctx.Err() != nil && errors.Is(context.Cause(ctx), errTimeout):
 		out.Problem = fmt.Sprintf("the service did not respond within %v", Timeout)
@@ -209,14 +216,14 @@ func inputsOf(q approval.Question) func(in, name string) (string, bool) {
 	}
 }
 
-// call sends the request of a preview, and returns what is shown of the response.
+// call sends the request of a preview, and returns the response, or its beginning.
 func (p *Previewer) call(ctx context.Context, id string, op *spec.Operation, under *proxy.Grants, call spec.Call,
-	render []string) (status int, values []approval.Value, cut bool, err error) {
+) (status int, content []byte, err error) {
 	a, r := proxy.RequestOf(ctx, call, nil)
 	hold := p.plane.Budget().Conn().Hold(nil)
 	defer hold.Release()
 	if !hold.TryTake(2 * approval.MaxPreview) {
-		return 0, nil, false, errors.New("the session has no memory for it now")
+		return 0, nil, errors.New("the session has no memory for it now")
 	}
 	at := proxy.Arrival{Source: audit.SourceLauncher, Authority: a, Scheme: call.Target.Scheme}
 	x := p.plane.Begin(at, r).Under(under)
@@ -229,21 +236,35 @@ func (p *Previewer) call(ctx context.Context, id string, op *spec.Operation, und
 	x.Decided(d)
 	res, denial := p.plane.Do(x)
 	if denial != nil {
-		return 0, nil, false, fmt.Errorf("it was not sent, or failed (%s)", denial.Reason)
+		return 0, nil, fmt.Errorf("it was not sent, or failed (%s)", denial.Reason)
 	}
 	defer res.Body.Close()
 	var body bytes.Buffer
 	_, err = io.CopyN(&body, res.Body, approval.MaxPreview+1)
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
-		return res.StatusCode, nil, false, errors.New("the response broke off")
+		return res.StatusCode, nil, errors.New("the response broke off")
 	case res.StatusCode < 200 || res.StatusCode > 299:
-		return res.StatusCode, nil, false, fmt.Errorf("the service responded with status %d", res.StatusCode)
-	case len(render) > 0 && body.Len() > approval.MaxPreview:
-		return res.StatusCode, nil, true, fmt.Errorf("the response has more than %d bytes", approval.MaxPreview)
+		return res.StatusCode, nil, fmt.Errorf("the service responded with status %d", res.StatusCode)
 	}
-	values, cut, err = p.shown(body.Bytes(), render)
-	return res.StatusCode, values, cut, err
+	return res.StatusCode, body.Bytes(), nil
+}
+
+// differs returns which input of the request is not what the response has, in words of the connector's.
+func differs(p *spec.Preview, input func(in, name string) (string, bool), body []byte) (string, error) {
+	if len(p.Match) > 0 && (len(body) > approval.MaxPreview || !gjson.ValidBytes(body)) {
+		return "", errors.New("the response cannot be compared with the request: it is too long, or no JSON")
+	}
+	for _, m := range p.Match {
+		has := gjson.GetBytes(body, m.Path)
+		if has.Type != gjson.String && has.Type != gjson.Number {
+			return "", fmt.Errorf("the response has no %s to compare the request with", m.Path)
+		}
+		if named, ok := input(m.In, m.Name); !ok || has.String() != named {
+			return fmt.Sprintf("its %s is another than %s", m.Name, m.Path), nil
+		}
+	}
+	return "", nil
 }
 
 // shown returns what is shown of a response: the values of its paths, or its text.
@@ -257,6 +278,9 @@ func (p *Previewer) shown(body []byte, render []string) (values []approval.Value
 			text, cut = strings.ToValidUTF8(text[:most], ""), true
 		}
 		values = append(values, approval.Value{Name: name, Value: text})
+	}
+	if len(render) > 0 && len(body) > approval.MaxPreview {
+		return nil, true, fmt.Errorf("the response has more than %d bytes", approval.MaxPreview)
 	}
 	if len(render) == 0 {
 		if !utf8.Valid(body[:min(len(body), approval.MaxPreview-utf8.UTFMax)]) && !json.Valid(body) {

@@ -29,6 +29,22 @@ type Argument struct {
 	In, Of     string // the place and the name of the input; "": it is text
 }
 
+// MaxMatched is how many inputs a preview may be compared with.
+const MaxMatched = 4
+
+// Match is an input of the request, by its place and name, that must be what a plain gjson path of the response is.
+type Match struct{ In, Name, Path string }
+
+// ReadMatch reads a match of JSON: body.NAME, query.NAME or path.NAME, and the path.
+func ReadMatch(key string, v any) (Match, error) {
+	in, name, dotted := strings.Cut(key, ".")
+	path, isText := v.(string)
+	if !dotted || !isText || len(path) > MaxText {
+		return Match{}, fmt.Errorf(`%q is no input with a path, as in "body.sha": "head.sha"`, key)
+	}
+	return Match{in, name, path}, nil
+}
+
 // ErrNoInput is the error of an argument that names no input of the operation in that place.
 var ErrNoInput = errors.New("it names no input of this operation in that place")
 
