@@ -13,6 +13,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/terminal"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/sandbox/internal/output"
 	"github.com/ALRubinger/aileron/sandbox/native"
 )
 
@@ -62,7 +63,7 @@ type nativeRunning struct {
 	made      *native.Sandbox
 	term      *terminal.Terminal
 	window    terminal.Size
-	output    *output
+	output    *output.Output
 	signalled int
 	killed    bool // by this process
 }
@@ -70,9 +71,9 @@ type nativeRunning struct {
 // follow begins to copy the command's streams.
 func (r *nativeRunning) follow() (closed <-chan struct{}) {
 	refused := make(chan struct{}, 2)
-	r.output = newOutput()
+	r.output = output.New()
 	pass := func(to io.Writer, from io.Reader) {
-		if _, err := io.Copy(watchedWriter{r.output, to}, from); err != nil && r.output.refused.Load() {
+		if _, err := io.Copy(r.output.Writer(to), from); err != nil && r.output.Refused() {
 			refused <- struct{}{}
 			_, _ = io.Copy(io.Discard, from)
 		}
@@ -80,7 +81,7 @@ func (r *nativeRunning) follow() (closed <-chan struct{}) {
 	if r.made.Terminal != nil {
 		go func() {
 			pass(r.b.Stdout, r.made.Terminal)
-			r.output.end(nil)
+			r.output.End(nil)
 		}()
 		if r.b.Stdin != nil {
 			go func() { _, _ = io.Copy(r.made.Terminal, r.b.Stdin) }()
@@ -92,7 +93,7 @@ func (r *nativeRunning) follow() (closed <-chan struct{}) {
 		go func() { defer close(done); pass(r.b.Stderr, r.made.Stderr) }()
 		pass(r.b.Stdout, r.made.Stdout)
 		<-done
-		r.output.end(nil)
+		r.output.End(nil)
 	}()
 	go func() {
 		if r.b.Stdin != nil {
@@ -111,25 +112,25 @@ const maxLast = 4 << 20
 // whatever it writes.
 func (r *nativeRunning) last(giveUp <-chan struct{}) {
 	const most = 3
-	tick := time.NewTicker(quietTime / most)
+	tick := time.NewTicker(output.QuietTime / most)
 	defer tick.Stop()
-	before := r.output.moved.Load()
-	for quiet := 0; quiet < most && r.output.moved.Load()-before <= maxLast; {
+	before := r.output.Moved()
+	for quiet := 0; quiet < most && r.output.Moved()-before <= maxLast; {
 		select {
-		case <-r.output.ended:
+		case <-r.output.Ended:
 			return
 		case <-giveUp: // a caller that takes no output is not waited for when it wants the end
-			r.output.wait(giveUp)
+			r.output.Wait(giveUp)
 			return
 		case <-tick.C:
-			if r.output.writing.Load() == 0 { // the kernel has nothing that was written before
+			if !r.output.Writing() { // the kernel has nothing that was written before
 				quiet++
 			}
 		}
 	}
 }
 
-// close closes the command's streams, and ends the copy of its output as [output.stop] does.
+// close closes the command's streams, and ends the copy of its output as [output.Output.Stop] does.
 func (r *nativeRunning) close(giveUp <-chan struct{}) {
 	for _, f := range []io.Closer{r.made.Stdin, r.made.Stdout, r.made.Stderr} {
 		if f != nil {
@@ -139,7 +140,7 @@ func (r *nativeRunning) close(giveUp <-chan struct{}) {
 	if r.made.Terminal != nil {
 		_ = r.made.Terminal.Close()
 	}
-	r.output.stop(giveUp)
+	r.output.Stop(giveUp)
 }
 
 // watch waits for the end of the sandbox, and ends it when its uplink or the reader of its output is gone.
@@ -148,7 +149,7 @@ func (r *nativeRunning) watch(ctx context.Context) (int, error) {
 	signal.Notify(sigpipe, syscall.SIGPIPE)
 	defer signal.Stop(sigpipe)
 	closed := r.follow()
-	defer r.close(gaveUp())
+	defer r.close(output.GivenUp())
 	uplink, err := watchUplink(r.b.Sockets)
 	if err != nil {
 		return 1, err
@@ -197,7 +198,7 @@ func (r *nativeRunning) exit(ctx context.Context, exit native.Exit) (int, error)
 	if r.made.OutOfMemory() && r.b.Exhausted != nil {
 		r.b.Exhausted(engine.Exhaustion{Memory: true})
 	}
-	if r.output.refused.Load() {
+	if r.output.Refused() {
 		return 128 + int(syscall.SIGPIPE), nil
 	}
 	if exit.Killed && !r.killed {

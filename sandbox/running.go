@@ -7,13 +7,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/ALRubinger/aileron/internal/terminal"
 	"github.com/ALRubinger/aileron/sandbox/carrier"
 	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/sandbox/internal/output"
 )
 
 // stopGrace is how long a sandbox has between SIGTERM and SIGKILL when ctx ends.
@@ -72,7 +72,7 @@ type running struct {
 	stream  *engine.Stream // the command's three streams
 	early   []os.Signal    // arrived while it started
 	began   time.Time      // when it had started
-	output  *output
+	output  *output.Output
 	sigpipe chan os.Signal // a reader of ours went away
 	uplink  *uplinkSockets
 
@@ -181,8 +181,8 @@ func (r *running) follow() (err error) {
 	// A reader that went away (| head) must end the sandbox, not this process.
 	r.sigpipe = make(chan os.Signal, 1)
 	signal.Notify(r.sigpipe, syscall.SIGPIPE)
-	r.output = startOutput(r.b, r.stream)
-	r.outputEnded = r.output.ended
+	r.output = passOn(r.b, r.stream)
+	r.outputEnded = r.output.Ended
 	if r.b.Stdin != nil {
 		go func() {
 			_, _ = io.Copy(r.stream, r.b.Stdin)
@@ -211,113 +211,16 @@ func (r *running) close(clean bool) {
 		r.stream.Close()
 	}
 	if r.output != nil {
-		r.output.stop(gaveUp())
+		r.output.Stop(output.GivenUp())
 	}
 }
 
-// output copies the output of a sandbox to its caller.
-type output struct {
-	writing atomic.Int32 // the caller holds us up
-	moved   atomic.Int64 // bytes so far
-	refused atomic.Bool  // the caller's stream takes no more
-	stopped atomic.Bool  // no write may begin
-	ended   chan error
-	copied  chan struct{} // closed when no write is left
-}
-
-func newOutput() *output { return &output{ended: make(chan error, 1), copied: make(chan struct{})} }
-
-// end records that all output has been copied, or err.
-func (o *output) end(err error) {
-	close(o.copied)
-	o.ended <- err
-}
-
-func startOutput(b box, from *engine.Stream) *output {
-	o := newOutput()
+// passOn begins to copy the output of a sandbox to its caller.
+func passOn(b box, from *engine.Stream) *output.Output {
+	o := output.New()
 	go func() {
-		o.end(from.CopyTo(watchedWriter{o, b.Stdout}, watchedWriter{o, b.Stderr}))
+		o.End(from.CopyTo(o.Writer(b.Stdout), o.Writer(b.Stderr)))
 		from.Discard()
 	}()
 	return o
-}
-
-// lastTime bounds the wait for output when it has been given up.
-const lastTime = time.Second
-
-// wait waits until no write to the caller is left; once giveUp is closed, for [lastTime] at most.
-func (o *output) wait(giveUp <-chan struct{}) {
-	select {
-	case <-o.copied:
-		return
-	case <-giveUp:
-	}
-	select {
-	case <-o.copied:
-	case <-time.After(lastTime):
-	}
-}
-
-// stop keeps the copy, whose source is closed, from writing more to the caller, and waits as wait does. The caller's
-// streams are its own again then.
-func (o *output) stop(giveUp <-chan struct{}) {
-	o.stopped.Store(true)
-	o.wait(giveUp)
-}
-
-// gaveUp is closed.
-func gaveUp() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}
-
-// errStopped is returned to a copy that goes on after its end.
-var errStopped = errors.New("the sandbox has ended")
-
-// watchedWriter is a stream of the caller's whose progress is recorded.
-type watchedWriter struct {
-	o *output
-	w io.Writer
-}
-
-func (w watchedWriter) Write(p []byte) (int, error) {
-	w.o.writing.Add(1)
-	defer w.o.writing.Add(-1)
-	if w.o.stopped.Load() {
-		return 0, errStopped
-	}
-	n, err := w.w.Write(p)
-	w.o.moved.Add(int64(n))
-	if err != nil {
-		w.o.refused.Store(true)
-	}
-	return n, err
-}
-
-// quietTime is how long the stream of a sandbox that has ended may be silent
-// before it counts as ended too.
-const quietTime = 5 * time.Second
-
-// drain waits until all output of a sandbox that has ended has been passed on,
-// however slowly the caller takes it; only an engine that never ends its stream
-// is not waited for.
-func (o *output) drain(giveUp <-chan struct{}) {
-	tick := time.NewTicker(quietTime)
-	defer tick.Stop()
-	moved := int64(-1)
-	for {
-		select {
-		case <-o.ended:
-			return
-		case <-giveUp:
-			return
-		case <-tick.C:
-			now := o.moved.Load()
-			if now == moved && o.writing.Load() == 0 {
-				return
-			}
-			moved = now
-		}
-	}
 }

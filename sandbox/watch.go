@@ -130,7 +130,7 @@ func (r *running) exit(ctx context.Context, exit engine.Exit) (int, error) {
 	}
 	r.over()
 	if r.outputEnded != nil {
-		r.output.drain(ctx.Done())
+		r.output.Drain(ctx.Done())
 	}
 	return code, ctx.Err()
 }
@@ -160,7 +160,7 @@ func (r *running) reportExhaustion(exit engine.Exit) (last engine.State) {
 // endWithOutput ends a sandbox whose output has no reader any more.
 func (r *running) endWithOutput(err error) {
 	r.outputEnded = nil
-	if err != nil && r.output.refused.Load() {
+	if err != nil && r.output.Refused() {
 		r.outputClosed = true
 		r.signal(syscall.SIGPIPE)
 		r.kill = time.After(cmp.Or(r.b.grace, stopGrace))
@@ -202,8 +202,8 @@ func (r *running) signal(sig syscall.Signal) { r.e.Signal(r.live, r.box, sig) }
 // flows reports whether output has moved since the last call, or is about to: an
 // engine whose stream is held up does not notice the end of a container.
 func (r *running) flows() bool {
-	now := r.output.moved.Load()
-	flows := now != r.moved || r.output.writing.Load() > 0
+	now := r.output.Moved()
+	flows := now != r.moved || r.output.Writing()
 	r.moved = now
 	return flows
 }

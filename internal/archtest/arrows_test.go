@@ -542,6 +542,7 @@ var arrows = []arrow{
 	{"sandbox", "internal/procid", "containers are labelled with the process that made them"},
 	{"sandbox", "internal/terminal", "the terminal of its command"},
 	{"sandbox", "sandbox/internal/livetree", "the files that a sandbox reads and this host changes"},
+	{"sandbox", "sandbox/internal/output", "the copy of a sandbox's output to its caller"},
 	{"sandbox", "sandbox/internal/users", "which user and groups a name stands for"},
 	{"sandbox", "sandbox/carrier", "the sockets of a sandbox whose engine no socket reaches"},
 	{"sandbox", "sandbox/dockerfile", "which Dockerfiles may be built"},

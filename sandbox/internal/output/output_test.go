@@ -1,4 +1,4 @@
-package sandbox
+package output
 
 import (
 	"io/fs"
@@ -15,13 +15,13 @@ func (fullStream) Write(p []byte) (int, error) { return len(p) / 2, fs.ErrClosed
 
 // A caller's stream that takes no more ends the copy with its own error.
 func TestAStreamThatRefusesIsNoted(t *testing.T) {
-	o := &output{}
-	n, err := watchedWriter{o, fullStream{}}.Write([]byte("output"))
+	o := New()
+	n, err := o.Writer(fullStream{}).Write([]byte("output"))
 	if n != 3 || err != fs.ErrClosed {
 		t.Errorf("Write = %d, %v; want 3, %v", n, err, fs.ErrClosed)
 	}
-	if o.moved.Load() != 3 || !o.refused.Load() || o.writing.Load() != 0 {
-		t.Errorf("moved %d, refused %t, writing %d", o.moved.Load(), o.refused.Load(), o.writing.Load())
+	if o.Moved() != 3 || !o.Refused() || o.Writing() {
+		t.Errorf("moved %d, refused %t, writing %t", o.Moved(), o.Refused(), o.Writing())
 	}
 }
 
@@ -42,24 +42,24 @@ func TestNothingIsWrittenAfterTheEnd(t *testing.T) {
 		writeTakes, waits time.Duration
 	}{
 		{"a slow caller", nil, time.Hour, time.Hour},
-		{"one that has given up", gaveUp(), lastTime / 2, lastTime / 2},
-		{"one that takes nothing, and has given up", gaveUp(), time.Hour, lastTime},
+		{"one that has given up", GivenUp(), lastTime / 2, lastTime / 2},
+		{"one that takes nothing, and has given up", GivenUp(), time.Hour, lastTime},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			o, slow := newOutput(), make(pending)
+			o, slow := New(), make(pending)
 			go func() {
-				_, err := watchedWriter{o, slow}.Write([]byte("output"))
-				o.end(err)
+				_, err := o.Writer(slow).Write([]byte("output"))
+				o.End(err)
 			}()
 			synctest.Wait()
 			time.AfterFunc(c.writeTakes, func() { close(slow) })
 			before := time.Now()
-			o.stop(c.giveUp)
+			o.Stop(c.giveUp)
 			if took := time.Since(before); took != c.waits {
 				t.Errorf("%s: the end took %v, want %v", c.name, took, c.waits)
 			}
 			var after strings.Builder
-			if _, err := (watchedWriter{o, &after}).Write([]byte("more")); err == nil || after.Len() > 0 {
+			if _, err := o.Writer(&after).Write([]byte("more")); err == nil || after.Len() > 0 {
 				t.Errorf("%s: %q was written after the end, %v", c.name, after.String(), err)
 			}
 			<-slow
