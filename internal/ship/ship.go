@@ -27,7 +27,7 @@ import (
 
 // Bounds of a batch.
 const (
-	maxRows  = 8192
+	maxRows  = 4096
 	maxBytes = 8 << 20
 )
 
@@ -70,7 +70,7 @@ func (b *Batch) Head() audit.Head {
 type Target interface {
 	// Head returns the newest row of the origin that the target has, and connects to it if needed.
 	Head(ctx context.Context, o Origin) (audit.Head, error)
-	// Send adds the rows of a batch, all or none. The error is ErrMoved if the newest row is not b.After any more.
+	// Send adds the rows of a batch, all or none, and keeps none of them. The error is ErrMoved if the newest row is not b.After any more.
 	Send(ctx context.Context, b *Batch) error
 	// Close ends the connection. Head connects again.
 	Close()
@@ -109,8 +109,10 @@ type Shipper struct {
 	log    *audit.Log  // nil: it is not open
 	file   os.FileInfo // of log
 	sent   Sent
-	after  *audit.Head // what the target has; nil: it has to be asked
-	warned bool        // that heads cannot be signed
+	after  *audit.Head       // what the target has; nil: it has to be asked
+	warned bool              // that heads cannot be signed
+	rows   []audit.StoredRow // of the batch before: its memory
+	hashed []byte            // a buffer
 }
 
 // Open prepares to ship the log of a home. The log may be created later.
@@ -222,7 +224,7 @@ func (s *Shipper) next(ctx context.Context) (b *Batch, more bool, err error) {
 	if err != nil || newest.Seq <= s.after.Seq {
 		return nil, false, err
 	}
-	b = &Batch{Origin: s.origin, After: *s.after}
+	b = &Batch{Origin: s.origin, After: *s.after, Rows: s.rows[:0]}
 	size, last, most := 0, b.After, maxBytes
 	if t, ok := s.target.(interface{ MaxBytes() int }); ok {
 		most = t.MaxBytes()
@@ -240,6 +242,7 @@ func (s *Shipper) next(ctx context.Context) (b *Batch, more bool, err error) {
 		}
 		return nil
 	})
+	s.rows = b.Rows
 	if err != nil && !errors.Is(err, errFull) {
 		return nil, false, err
 	}
@@ -254,7 +257,8 @@ func (s *Shipper) next(ctx context.Context) (b *Batch, more bool, err error) {
 
 // link checks that a row is chained to the one before it, and notes a gap.
 func (s *Shipper) link(ctx context.Context, b *Batch, last audit.Head, r *audit.StoredRow) error {
-	if !r.HasItsHash() {
+	var fits bool
+	if fits, s.hashed = r.HasItsHash(s.hashed); !fits {
 		return Refusef("row %d of the audit log does not have its hash", r.Seq)
 	}
 	if r.Seq == last.Seq+1 {

@@ -29,10 +29,13 @@ func TextOf(r *FullRow) RowText {
 		}}
 }
 
-// HasItsHash reports whether the content of the row has its hash.
-func (r *RowText) HasItsHash() bool {
-	sum := sha256.Sum256(append(append(make([]byte, 0, len(r.Prev)+len(r.row)), r.Prev...), r.row...))
-	return hex.EncodeToString(sum[:]) == r.Hash
+// HasItsHash reports whether the content of the row has its hash. buffer is memory that it may use, and is returned.
+func (r *RowText) HasItsHash(buffer []byte) (bool, []byte) {
+	buffer = append(append(buffer[:0], r.Prev...), r.row...)
+	sum := sha256.Sum256(buffer)
+	var digits [2 * sha256.Size]byte
+	hex.Encode(digits[:], sum[:])
+	return string(digits[:]) == r.Hash, buffer
 }
 
 // Size returns about how many bytes the row has.
