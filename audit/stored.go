@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ALRubinger/aileron/audit/internal/chain"
+	"github.com/ALRubinger/aileron/audit/internal/table"
 )
 
 // StoredRow is a row with every column as the text that its hash is made of: Values in the order of [StoredColumns],
@@ -31,9 +32,12 @@ func (l *Log) EachStored(ctx context.Context, after int64, limit int, f func(*St
 	return l.db.EachStored(ctx, after, limit, f)
 }
 
-// Ends returns the row before the first one of the log, and the newest one.
+// Ends returns the row before the first one of the log, and the newest one. A log that is being created has none.
 func (l *Log) Ends(ctx context.Context) (before, newest Head, err error) {
 	first, err := l.db.First(ctx)
+	if table.NoTable(err) {
+		return before, newest, nil
+	}
 	if err != nil {
 		return before, newest, fmt.Errorf("read the audit log: %w", err)
 	}

@@ -40,6 +40,8 @@ var owners = []owner{
 	{"github.com/jackc/pgx/v5", "internal/postgres/*.go", "the protocol of PostgreSQL, its URLs and password files"},
 	{"github.com/mmcloughlin/avo", "proxy/scrub/internal/asm/*.go", "generates assembly, in a module of its own"},
 	{"github.com/modelcontextprotocol/go-sdk", "internal/mcpserver/*.go", "the protocol of MCP, and its clients in tests"},
+	{"github.com/nats-io/nats-server/v2", "e2e/natsserver/*.go", "a NATS server, in a module of its own"},
+	{"github.com/nats-io/nats.go", "internal/jetstream/*.go", "the protocol of NATS and JetStream"},
 	{"github.com/oklog/ulid/v2", "internal/otlp/batch.go", "a request's id is that of its trace"},
 	{"github.com/oklog/ulid/v2", "audit/internal/chain/*.go audit/internal/table/find.go", "ids of rows and sessions"},
 	{"github.com/ory/fosite", "e2e/oauthserver/*.go", "an authorization server of other people, in a module of its own"},

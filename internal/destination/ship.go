@@ -6,17 +6,41 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/ALRubinger/aileron/internal/jetstream"
+	"github.com/ALRubinger/aileron/internal/otlp"
 	"github.com/ALRubinger/aileron/internal/postgres"
 	"github.com/ALRubinger/aileron/internal/ship"
 )
 
+// Migrator is a target whose tables or stream can be made.
+type Migrator interface {
+	// Migrate returns the version that there was, 0 if there was none, and the one that there is.
+	Migrate(ctx context.Context) (from, to int, err error)
+	Close()
+}
+
+// Migrate makes what rows are shipped to, or brings it to the version of this program.
+func Migrate(ctx context.Context, o Options) (from, to int, err error) {
+	t, err := open(o)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer t.Close()
+	m, ok := t.(Migrator)
+	if !ok {
+		return 0, 0, fmt.Errorf("%s has nothing that could be created", t)
+	}
+	return m.Migrate(ctx)
+}
+
 // Options is what to ship, and how.
 type Options struct {
-	Home   string
-	To     *url.URL
-	Env    func(string) string
-	Follow bool // go on with each new row until the context ends
-	Report func(format string, args ...any)
+	Home    string
+	To      *url.URL
+	Version string // of aileron
+	Env     func(string) string
+	Follow  bool // go on with each new row until the context ends
+	Report  func(format string, args ...any)
 }
 
 // Ship sends the rows of the log of a home that its target does not have, and returns what it sent.
@@ -39,12 +63,19 @@ func Ship(ctx context.Context, o Options) (sent ship.Sent, err error) {
 
 // open returns the target of a URL.
 func open(o Options) (ship.Target, error) {
-	if slices.Contains(postgres.Schemes, o.To.Scheme) {
+	switch scheme := o.To.Scheme; {
+	case slices.Contains(postgres.Schemes, scheme):
 		d, err := postgres.Parse(o.To.String(), o.Env)
 		if err != nil {
 			return nil, err
 		}
 		return postgres.NewTarget(d), nil
+	case slices.Contains(jetstream.Schemes, scheme):
+		return jetstream.Parse(o.To)
+	case slices.Contains(otlp.Schemes, scheme):
+		return otlp.NewTarget(o.To, o.Env, o.Home, o.Version, o.Report)
+	default:
+		return nil, fmt.Errorf("rows cannot be shipped to a URL of %s: it must be postgres, nats, tls, otlp+http or "+
+			"otlp+https", scheme)
 	}
-	return nil, fmt.Errorf("rows cannot be shipped to a URL of %s: it must be postgres://…", o.To.Scheme)
 }

@@ -12,7 +12,7 @@
 // on is what the target has, so that neither a restart nor a second shipper leaves out a row or sends one twice for
 // good. A target whose newest row is not a row of the log is refused: one of both was changed, or is another one's.
 //
-// The targets are those of internal/postgres.
+// Targets are in internal/postgres, internal/jetstream and internal/otlp.
 package ship
 
 import (
@@ -70,7 +70,8 @@ func (b *Batch) Head() audit.Head {
 type Target interface {
 	// Head returns the newest row of the origin that the target has, and connects to it if needed.
 	Head(ctx context.Context, o Origin) (audit.Head, error)
-	// Send adds the rows of a batch, all or none, and keeps none of them. The error is ErrMoved if the newest row is not b.After any more.
+	// Send adds the rows of a batch, all or none, and keeps none of them. The error is ErrMoved if the newest
+	// row is not b.After any more.
 	Send(ctx context.Context, b *Batch) error
 	// Close ends the connection. Head connects again.
 	Close()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // CanonicalNames returns the names of the columns of RowText.Values, in their order.
@@ -66,8 +67,14 @@ func OpenSignedHead(text string, keys []string) (h Head, origin string, err erro
 	return s.Head, s.Origin, nil
 }
 
-// AppendLine appends the row as a line of an export, without its end.
+// AppendLine appends the row as a line of an export, without its end: the columns in the order of the table, in which
+// the time is the third.
 func (r *RowText) AppendLine(out []byte) []byte {
-	out = append(append(out, r.row[:len(r.row)-1]...), `,"prev_hash":"`...)
-	return append(append(append(append(out, r.Prev...), `","hash":"`...), r.Hash...), `"}`...)
+	const event, fields = `,"event":`, `,"fields":`
+	time := `,"ts":"` + r.Values[canonicalTS] + `"`
+	id := strings.Index(r.row, event) // of an id no part can be that: a quotation mark in it is escaped
+	end := len(r.row) - len(r.Fields) - len(fields) - 1
+	out = append(append(append(out, r.row[:id]...), time...), r.row[id:end-len(time)]...)
+	out = append(append(append(out, r.row[end:len(r.row)-1]...), `,"prev_hash":"`...), r.Prev...)
+	return append(append(append(out, `","hash":"`...), r.Hash...), `"}`...)
 }

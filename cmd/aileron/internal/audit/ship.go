@@ -15,14 +15,17 @@ import (
 func newAuditShipCommand(a *cli.App) *cobra.Command {
 	var to string
 	var once, migrate bool
-	o := destination.Options{Env: a.Getenv, Report: a.Infof}
+	o := destination.Options{Env: a.Getenv, Report: a.Infof, Version: a.Build.Release}
 	cmd := &cobra.Command{
 		Use:   "ship",
-		Short: "Send the rows of the log to PostgreSQL, each once, where all hosts can be asked",
-		Long: "Send the rows of the log to a database, in their order, beginning behind the newest one\n" +
-			"that it has. The log stays as it is. The database recomputes the hash of each row, and\n" +
-			"refuses one that is not chained to the row before it. docs/audit-destination.md has the\n" +
-			"roles and grants, and what is asked there with --db.",
+		Short: "Send the rows of the log to a database, a stream or a collector, where all hosts can be asked",
+		Long: "Send the rows of the log elsewhere, in their order, beginning behind the newest one that\n" +
+			"is there. The log stays as it is. A URL is one of\n\n" +
+			"  postgres://USER@HOST/DATABASE     PostgreSQL, which recomputes each hash, and is asked\n" +
+			"                                    with aileron audit list --db and the like\n" +
+			"  nats://HOST/STREAM, tls://…       NATS JetStream\n" +
+			"  otlp+https://HOST:PORT            an OpenTelemetry collector, as log records\n\n" +
+			"docs/audit-shipping.md has the roles and grants, and what each of them can prove.",
 		Example: "  aileron audit ship --migrate --to postgres://owner@db.example/audit\n" +
 			"  aileron audit ship --follow --to @/run/secrets/audit-url",
 		Args: cli.UsageArgs(cobra.NoArgs),
@@ -51,26 +54,23 @@ func newAuditShipCommand(a *cli.App) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&to, "to", "", "postgres://USER@HOST/DATABASE, or @FILE with a URL; else "+destination.Variable)
+	cmd.Flags().StringVar(&to, "to", "",
+		"the URL of a database, a stream or a collector, or @FILE with one; else "+destination.Variable)
 	cmd.Flags().BoolVar(&once, "once", false, "end when all rows are sent (the default)")
 	cmd.Flags().BoolVar(&o.Follow, "follow", false, "go on with each new row until interrupted")
-	cmd.Flags().BoolVar(&migrate, "migrate", false, "create the tables, or bring them to this version, and end")
+	cmd.Flags().BoolVar(&migrate, "migrate", false,
+		"create the tables or the stream, or bring them to this version, and end")
 	return cmd
 }
 
-// migrateDatabase brings the tables to the version of this program.
+// migrateDatabase makes the tables or the stream, or brings them to the version of this program.
 func migrateDatabase(ctx context.Context, a *cli.App, o destination.Options) error {
-	d, err := destination.Database(o.To, o.Env)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	from, to, err := d.Migrate(ctx)
+	from, to, err := destination.Migrate(ctx, o)
 	if err == nil && a.JSON {
 		return a.PrintJSON(map[string]int{"from": from, "to": to})
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(a.Stdout, "schema aileron: version %d, was %d\n", to, from)
+		_, err = fmt.Fprintf(a.Stdout, "version %d, was %d\n", to, from)
 	}
 	return err
 }
