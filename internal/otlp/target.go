@@ -134,7 +134,8 @@ func (t *LogTarget) Send(ctx context.Context, b *ship.Batch) error {
 func scopeOf(scope *commonpb.InstrumentationScope, b *ship.Batch) *commonpb.InstrumentationScope {
 	head := b.Head()
 	all := []attribute.KeyValue{attribute.String("aileron.origin", b.Origin.ID),
-		attribute.String("aileron.key", b.Origin.Key), attribute.Int64("aileron.head.seq", head.Seq), attribute.String("aileron.head.hash", head.Hash)}
+		attribute.String("aileron.key", b.Origin.Key), attribute.Int64("aileron.head.seq", head.Seq),
+		attribute.String("aileron.head.hash", head.Hash)}
 	if b.Note != "" {
 		all = append(all, attribute.String("aileron.head.note", b.Note))
 	}
