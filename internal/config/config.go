@@ -43,6 +43,7 @@ type Config struct {
 	Tunnel  []string `toml:"tunnel"` // HOST or HOST:PORT, not decrypted
 	Audit   struct {
 		Durability string `toml:"durability"` // normal (default) or full
+		Ship       string `toml:"ship"`       // the URL to which sessions ship the log, or @FILE; "": they do not
 	} `toml:"audit"`
 	Limits   Limits   `toml:"limits"`
 	Sandbox  Sandbox  `toml:"sandbox"`

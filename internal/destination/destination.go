@@ -35,8 +35,20 @@ func ParseURL(flag string, env func(string) string) (*url.URL, error) {
 	if text == "" {
 		return nil, hint.New(errors.New("there is no URL"), "postgres://USER@HOST/DATABASE, @FILE with one, or %s", Variable)
 	}
-	path, isFile := strings.CutPrefix(text, "@")
-	if isFile {
+	u, err := ParseSetting(text)
+	if err != nil {
+		return nil, err
+	}
+	_, secret := u.User.Password()
+	if flag != "" && !strings.HasPrefix(flag, "@") && (secret || u.Query().Has("password")) {
+		return nil, errPassword
+	}
+	return u, nil
+}
+
+// ParseSetting reads a URL, or @FILE, that no argument has.
+func ParseSetting(text string) (*url.URL, error) {
+	if path, isFile := strings.CutPrefix(text, "@"); isFile {
 		raw, err := readURL(path)
 		if err != nil {
 			return nil, err
@@ -46,9 +58,6 @@ func ParseURL(flag string, env func(string) string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme == "" {
 		return nil, errors.New("it is not a URL") // which may have a password
-	}
-	if _, secret := u.User.Password(); flag != "" && !isFile && (secret || u.Query().Has("password")) {
-		return nil, errPassword
 	}
 	return u, nil
 }

@@ -26,8 +26,7 @@ func (v Verdict) Print(out io.Writer) error {
 			fmt.Fprintf(out, "  gap      rows %d to %d: %s, stated %s\n", g.First, g.Last, g.Reason, g.Stated)
 		}
 		for _, s := range o.Open {
-			fmt.Fprintf(out, "  no end   session %s, its last row is %d at %s: it runs, or the rest was lost\n", s.ID, s.Last,
-				s.LastTS)
+			fmt.Fprintf(out, "  no end   session %s, last row %d at %s\n", s.ID, s.Last, s.LastTS)
 		}
 		fmt.Fprintf(out, "  signed   up to row %d; newest batch %s, by %s\n", o.Signed, o.Shipped, o.Role)
 	}

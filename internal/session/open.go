@@ -14,6 +14,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/internal/auditlog"
+	"github.com/ALRubinger/aileron/internal/destination"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hostport"
 	"github.com/ALRubinger/aileron/internal/otlp"
@@ -194,6 +195,23 @@ func (s *Session) closeCapture() {
 	if s.stop == nil { // nothing was served: the file would be in the way of the next attempt
 		_ = os.Remove(s.capture.Path())
 	}
+}
+
+// beginShipping ships the log beside the session, if config.toml asks for it.
+func (s *Session) beginShipping(context.Context) (err error) {
+	where := s.opts.Config.Audit.Ship
+	if where == "" {
+		return nil
+	}
+	o := destination.Options{Home: s.opts.Home, Version: s.opts.Version, Env: os.Getenv, Report: s.opts.Infof}
+	if o.To, err = destination.ParseSetting(where); err == nil {
+		s.ships, err = destination.Begin(o)
+	}
+	if err != nil {
+		return hint.New(fmt.Errorf("ship the audit log: audit.ship in config.toml: %w", err),
+			"it must be a URL as of aileron audit ship --to, or @FILE with one")
+	}
+	return nil
 }
 
 // openExport starts the export of rows, if one is asked for, and returns what the log calls with each. It is off the

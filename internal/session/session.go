@@ -61,6 +61,7 @@ import (
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/internal/auditlog"
 	"github.com/ALRubinger/aileron/internal/daybook"
+	"github.com/ALRubinger/aileron/internal/destination"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/hostfiles"
 	"github.com/ALRubinger/aileron/internal/learn"
@@ -111,9 +112,10 @@ type Session struct {
 	asks    *upstream.Client
 	askErr  error
 
-	capture *capture.File  // nil: none was asked for
-	notes   *learn.Notes   // nil: the session does not learn
-	export  *otlp.Exporter // nil: none was asked for
+	capture *capture.File           // nil: none was asked for
+	notes   *learn.Notes            // nil: the session does not learn
+	export  *otlp.Exporter          // nil: none was asked for
+	ships   *destination.Background // nil: the log is not shipped
 
 	stop    context.CancelFunc // ends everything that is served; nil before Serve
 	drained sync.Once
@@ -143,6 +145,7 @@ func Open(ctx context.Context, opts Options) (opened *Session, err error) {
 	}()
 	for _, step := range []func(context.Context) error{
 		s.makeToken, s.makeDir, s.noteHome, s.openLog, s.openStore, s.openCapture, s.openNotes, s.openLedger, s.makePlane,
+		s.beginShipping,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -166,6 +169,9 @@ func (s *Session) Serve(ctx context.Context, sealed bool) error {
 	}
 	if s.opts.Export.Enabled() {
 		fields["otlp"] = s.opts.Export.String()
+	}
+	if s.ships != nil {
+		fields["ship"] = s.ships.String()
 	}
 	s.sandbox.addTo(fields)
 	err := s.loader.begin(fields, func() error {
@@ -315,6 +321,7 @@ func (s *Session) release() (err error) {
 		err = s.audit.Close()
 	}
 	s.export.Close() // behind the last row
+	s.ships.End()    // likewise
 	if s.dir != "" && !lostRows(err) {
 		_ = os.RemoveAll(s.dir)
 	}
