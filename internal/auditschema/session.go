@@ -58,7 +58,7 @@ func started(agent, mode object) object {
 		"learn":          trueOnly("The session noted what requests are made of, for aileron learn."),
 		"detached":       trueOnly("The command ran without a terminal of a person."),
 		"capture":        text("The file of --capture."),
-		"ship":           text("Where sessions of the home ship the log: the kind, the host and the name, without credentials."),
+		"ship":           text("Where sessions of the home ship the log: the kind, the host and the name."),
 		"otlp":           text("Where the rows were exported to: the scheme and the host of each collector."),
 		"upstream_ca":    text("The file of --upstream-ca."),
 		"upstream_proxy": text("The HOST:PORT of --upstream-proxy."),

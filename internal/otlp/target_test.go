@@ -58,8 +58,9 @@ func TestRowsAreLogRecordsWithTheConventionsOfHTTP(t *testing.T) {
 	for name, want := range map[string]any{
 		"http.request.method": "GET", "url.scheme": "https", "url.path": "/v1/issues/42",
 		"server.address": "api.tracker.example", "server.port": int64(443), "http.response.status_code": int64(200),
-		"http.request.body.size": int64(7), "http.response.body.size": int64(1024), "network.protocol.name": "http", "network.protocol.version": "1.1",
-		"session.id": "01SESSION", "aileron.seq": int64(1), "aileron.binding": "bearer/tracker/work",
+		"http.request.body.size": int64(7), "http.response.body.size": int64(1024), "network.protocol.name": "http",
+		"network.protocol.version": "1.1",
+		"session.id":               "01SESSION", "aileron.seq": int64(1), "aileron.binding": "bearer/tracker/work",
 		"aileron.duration_us": int64(2_000_000), "aileron.fields.request_id": row.RequestID,
 	} {
 		if got[name] != want {

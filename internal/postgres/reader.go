@@ -228,7 +228,7 @@ func (r *Reader) SessionStart(ctx context.Context, session string) (audit.Row, e
 
 // Groups counts the selected rows, in the order in which their columns first occur.
 func (r *Reader) Groups(ctx context.Context, filter audit.Filter, by audit.GroupBy) ([]audit.Group, error) {
-	filter.NoIntents = filter.NoIntents || !by.Intents
+	filter.NoIntents = !by.Intents
 	where := r.where(filter, false)
 	host := "''"
 	if by.Hosts {
@@ -319,9 +319,13 @@ func (r *Reader) Summarize(
 	if groups, err = r.Groups(ctx, filter, audit.GroupBy{Intents: true}); err != nil {
 		return s, nil, err
 	}
-	open, err := r.Unfinished(ctx, filter)
 	s = audit.SummaryOf(groups)
-	s.Open = len(open.Rows)
+	open, err := r.Unfinished(ctx, filter)
+	for _, u := range open.Rows {
+		if u.State == audit.IntentWaiting {
+			s.Open++
+		}
+	}
 	return s, groups, err
 }
 

@@ -49,7 +49,10 @@ func TestASessionWithoutAPlaceToShipToDoesNotBegin(t *testing.T) {
 		o := newOptions(t)
 		o.Config.Audit.Ship = where
 		_, err := Open(t.Context(), o)
-		if err == nil || !strings.Contains(err.Error(), "audit.ship in config.toml") || strings.Contains(err.Error(), "canary") {
+		if err == nil {
+			t.Fatalf("Open with %s succeeds", where)
+		}
+		if text := err.Error(); !strings.Contains(text, "audit.ship in config.toml") || strings.Contains(text, "canary") {
 			t.Errorf("Open with %s: %v", where, err)
 		}
 	}
