@@ -240,6 +240,14 @@ func TestAHalfWrittenSecretIsNotUsed(t *testing.T) {
 	}
 }
 
+// The example pins what this version has.
+func TestTheExampleIsGranted(t *testing.T) {
+	s := must.Get(Open("../../examples/compose/grants", Options{}))(t)
+	if all, faults := s.All(); len(all) != 1 || len(faults) != 0 {
+		t.Errorf("All = %v, %v", all, faults)
+	}
+}
+
 func TestASecretOfAProgramIsItsCommand(t *testing.T) {
 	f := newFixture(t, github(t, `secret.exec = ["op", "read", "op://x/y"]`))
 	if _, faults := f.All(); len(faults) > 0 {
