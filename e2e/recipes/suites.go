@@ -37,7 +37,7 @@ func chains() []chain {
 	agentImages = append(agentImages, Golang())
 	return []chain{
 		{"e2e e2e/day", []step{{"podman", agentImages}, {"docker", slices.Concat(base, agentImages)}}},
-		{"cmd/aileron sandbox e2e/faults e2e/images e2e/seal", []step{{"podman", base}, {"docker", base}}},
+		{"cmd/aileron sandbox e2e/faults e2e/images e2e/seal e2e/serve", []step{{"podman", base}, {"docker", base}}},
 		{"e2e/images", []step{{"podman", tools}, {"docker", tools}}},
 		{"e2e/documents", []step{{"podman", append(tools, Kubectl())}}},
 		{"e2e/oauth", []step{{"podman", append(base, Google())}}},

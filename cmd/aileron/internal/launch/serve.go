@@ -69,6 +69,7 @@ output. SIGTERM drains, a second one ends at once; SIGHUP reads the grants again
 	f.StringVar(&opts.serve.Relay.Listen, "listen", "", "HOST:PORT to which a gateway elsewhere connects")
 	f.StringVar(&opts.serve.Relay.Key, "uplink-key", "", "file of the key that this gateway has, too")
 	cmd.MarkFlagsMutuallyExclusive("dial", "listen")
+	f.StringVar(&opts.serve.Session.Agent, "agent", "", "name of the agent, for the audit log")
 	f.BoolVar(&opts.check, "check", false, "ask the aileron serve of --dir whether it serves, and exit")
 	return cmd
 }
