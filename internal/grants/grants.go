@@ -157,7 +157,7 @@ func (l *loading) add(granted connector) {
 		l.source.warn(string(c.FQN), err)
 		return
 	}
-	h, err := l.source.credential(from, c.Credential().Kind)
+	h, err := l.source.credential(b, from)
 	if err != nil {
 		l.source.warn(b.Name, err)
 		return

@@ -248,6 +248,27 @@ func TestTheExampleIsGranted(t *testing.T) {
 	}
 }
 
+// One file may be the secret of two connectors, each with a kind of its own.
+func TestAFileOfTwoConnectorsIsEachOnes(t *testing.T) {
+	e, _ := catalog.Find("anthropic")
+	hash := must.Get(store.ReadFS(e.Files))(t).Hash
+	f := newFixture(t, github(t, `secret.file = "token"`)+
+		fmt.Sprintf("[[connector]]\ncatalog = \"anthropic\"\nhash = %q\nsecret.file = \"token\"\n", hash))
+	f.write(t, "token", testSecret)
+	for range 2 { // the second time the file has changed just now
+		if _, faults := f.All(); len(faults) > 0 {
+			t.Fatal(faults)
+		}
+		for _, b := range must.Get(f.Bindings())(t) {
+			if c := must.Get(f.Credential(b.Name))(t); c.Kind != b.Kind || c.Secret.Reveal() != testSecret {
+				t.Errorf("%s has the kind %s", b.Name, c.Kind)
+			}
+		}
+		f.write(t, "token", otherSecret)
+		f.ahead = 0
+	}
+}
+
 func TestASecretOfAProgramIsItsCommand(t *testing.T) {
 	f := newFixture(t, github(t, `secret.exec = ["op", "read", "op://x/y"]`))
 	if _, faults := f.All(); len(faults) > 0 {

@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
 	"github.com/ALRubinger/aileron/vault/command"
 )
@@ -23,17 +22,16 @@ import (
 // replace it by a rename may have written half of it.
 const settleTime = 250 * time.Millisecond
 
-// credential returns the credential that comes from a secret. s.mu is held.
-func (s *Source) credential(from secret, kind spec.Kind) (held, error) {
-	c := vault.Credential{Kind: string(kind), Username: from.Username}
+// credential returns the credential of a binding, which comes from a secret. s.mu is held.
+func (s *Source) credential(b vault.Binding, from secret) (held, error) {
+	c := vault.Credential{Kind: b.Kind, Username: b.Username}
 	if len(from.Exec) > 0 {
 		printed, err := command.Command(from.Exec).Credential()
 		c.Secret, c.Grant = printed.Secret, printed.Grant
 		return held{credential: c, digest: digestOf(c)}, err
 	}
 	path := s.path(from.File)
-	before, ok := s.heldOf(path)
-	if ok && s.isUnsettled(path) {
+	if before, ok := s.held[b.Name]; ok && before.file == path && s.isUnsettled(path) {
 		return before, nil
 	}
 	data, err := readFile(path, vault.MaxSecret+2) // and a line end
@@ -52,19 +50,13 @@ func digestOf(c vault.Credential) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// heldOf returns the credential that was read from a file. s.mu is held.
-func (s *Source) heldOf(path string) (held, bool) {
-	for _, h := range s.held {
-		if h.file == path {
-			return h, true
-		}
-	}
-	return held{}, false
-}
-
 // isUnsettled reports whether a file, from which a credential in use was read, changed just now. s.mu is held.
 func (s *Source) isUnsettled(path string) bool {
-	if _, ok := s.heldOf(path); !ok {
+	used := false
+	for _, h := range s.held {
+		used = used || h.file == path
+	}
+	if !used {
 		return false
 	}
 	info, err := os.Stat(path)

@@ -110,7 +110,9 @@ func (s *server) open(ctx context.Context) (err error) {
 	}
 	so := s.Session
 	so.Mode, so.Stop, so.Grants, so.Log = "serve", s.stop, source, s.Log
-	so.Infof = func(format string, args ...any) { s.Log.Info(fmt.Sprintf(format, args...)) }
+	so.Infof = func(format string, args ...any) {
+		s.Log.Info(strings.TrimPrefix(fmt.Sprintf(format, args...), "aileron: "))
+	}
 	so.Report = func(err error) { s.Log.Error("the session did not end well", "error", err) }
 	s.counts = metrics.New(so.Version, s.isGranted)
 	so.Observe = s.counts.Observe

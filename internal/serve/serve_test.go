@@ -358,6 +358,23 @@ func TestGrantsArriveAfterTheStart(t *testing.T) {
 	w.checkLeaks(t)
 }
 
+// A session never goes on with another account, whatever its grants say later.
+func TestAnotherIdentityIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.grant(t, "identity = \"one\"\nsecret.file = \"token\"")
+	w.write(t, "token", testSecret)
+	w.start(t, w.options(t))
+	c := w.client(t)
+	if status, body := w.get(t, c, "/user"); status != 200 {
+		t.Errorf("GET /user = %d %q", status, body)
+	}
+	w.grant(t, "identity = \"two\"\nsecret.file = \"token\"")
+	w.waitFor(t, "the other identity is refused", func() bool {
+		status, body := w.get(t, c, "/user")
+		return status == 403 && strings.Contains(body, "binding_required")
+	})
+}
+
 func TestOneConnectorThatIsBrokenLeavesTheOthers(t *testing.T) {
 	w := newWorld(t)
 	w.grant(t, "secret.file = \"token\"\n[[connector]]\ncatalog = \"gitlab\"\n"+
