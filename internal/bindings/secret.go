@@ -70,7 +70,7 @@ func (o *SecretSource) Read(ctx context.Context, u *unlock.Unlocker, what string
 		}
 	default:
 		return vault.Secret{}, hint.New(errors.New("read the secret: none was given, and there is no terminal to ask on"),
-			"pass --secret-file, --secret-stdin or --secret-exec")
+			"pass --secret-file or --secret-stdin, or --secret-exec")
 	}
 	s, err := vault.NewSecret(raw)
 	if err != nil {
