@@ -10,6 +10,7 @@ import (
 
 	"github.com/ALRubinger/aileron/internal/format"
 	"github.com/ALRubinger/aileron/spec/catalog"
+	"github.com/ALRubinger/aileron/spec/store"
 )
 
 // File is the name of the file that lists what a directory grants.
@@ -80,7 +81,7 @@ func (c connector) check() error {
 		return fmt.Errorf("dir is %q, which leads out of the directory of grants", c.Dir)
 	case c.Catalog != "" && !catalog.Has(c.Catalog):
 		return fmt.Errorf("the catalogue has no connector %q", c.Catalog)
-	case !isHash(c.Hash):
+	case !store.IsHash(c.Hash):
 		return fmt.Errorf("hash is %q: a connector is granted by its content hash, sha256: and 64 digits, "+
 			"which aileron connector show and connector pack print", c.Hash)
 	case c.Secret.File != "" && len(c.Secret.Exec) > 0:
@@ -97,9 +98,4 @@ func (c connector) name() string {
 		return "the catalogue's " + c.Catalog
 	}
 	return c.Dir
-}
-
-func isHash(s string) bool {
-	digits, ok := strings.CutPrefix(s, "sha256:")
-	return ok && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
 }

@@ -226,7 +226,7 @@ func (s *Store) writeDigests(connector *spec.Connector, digests map[string]strin
 // hasFilesOf reports whether there is a digest of each file of a connector, and of no other.
 func (m cacheEntry) hasFilesOf(c contents) bool {
 	for _, name := range hashedFiles {
-		if _, there := c[name]; there != isHash(m.Files[name]) {
+		if _, there := c[name]; there != IsHash(m.Files[name]) {
 			return false
 		}
 	}

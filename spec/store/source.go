@@ -163,7 +163,7 @@ func (c contents) sign(connector *spec.Connector, sign func(*spec.Connector, Car
 // Signature returns the signatures and vouches with which a connector was installed, which
 // are not verified; nil if it has none.
 func (s *Store) Signature(hash string) ([]byte, error) {
-	if !isHash(hash) {
+	if !IsHash(hash) {
 		return nil, fmt.Errorf("read the signature: %q is not sha256: and 64 hexadecimal digits", hash)
 	}
 	root, err := os.OpenRoot(filepath.Join(s.connectors(), strings.TrimPrefix(hash, "sha256:")))

@@ -114,7 +114,7 @@ func (s *Store) verify(hash string) (*spec.Connector, contents, error) {
 
 // readVerified returns the files of an installed connector, which have its hash.
 func (s *Store) readVerified(hash string) (contents, error) {
-	if !isHash(hash) {
+	if !IsHash(hash) {
 		return nil, fmt.Errorf("load the connector: %q is not sha256: and 64 hexadecimal digits", hash)
 	}
 	dir := filepath.Join(s.connectors(), strings.TrimPrefix(hash, "sha256:"))
@@ -168,7 +168,7 @@ func (s *Store) describeChanges(hash string, c contents) string {
 
 // Has reports whether a connector of that hash is installed, even a broken one.
 func (s *Store) Has(hash string) (bool, error) {
-	if !isHash(hash) {
+	if !IsHash(hash) {
 		return false, fmt.Errorf("find the connector: %q is not sha256: and 64 hexadecimal digits", hash)
 	}
 	_, err := os.Lstat(filepath.Join(s.connectors(), strings.TrimPrefix(hash, "sha256:")))
@@ -178,7 +178,8 @@ func (s *Store) Has(hash string) (bool, error) {
 	return err == nil, nil
 }
 
-func isHash(s string) bool {
+// IsHash reports whether a text is the hash of a connector: sha256: and 64 hexadecimal digits.
+func IsHash(s string) bool {
 	digits, ok := strings.CutPrefix(s, "sha256:")
 	return ok && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
 }

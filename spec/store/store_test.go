@@ -66,7 +66,7 @@ func (s *Store) path(hash string) string {
 func TestInstalledConnectorIsFoundByHashAndName(t *testing.T) {
 	s := open(t)
 	in := install(t, s, source(t, "1.2.0", nil))
-	if in.Already || in.Connector.FQN != "github://acme/tracker" || !isHash(in.Connector.Hash) {
+	if in.Already || in.Connector.FQN != "github://acme/tracker" || !IsHash(in.Connector.Hash) {
 		t.Errorf("Install = %+v", in)
 	}
 	c, err := s.Load(in.Connector.Hash)
