@@ -25,6 +25,7 @@ import (
 	"github.com/ALRubinger/aileron/audit"
 	"github.com/ALRubinger/aileron/ca"
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/internal/config"
 	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/internal/unixsocket"
 	"github.com/ALRubinger/aileron/proxy/upstream"
@@ -492,6 +493,38 @@ func TestADrainLetsStreamsEnd(t *testing.T) {
 	rows := w.rows(t)
 	if n := len(rows); rows[n-1].Event != audit.EventSessionEnded || rows[n-2].Event != audit.EventProxyProxied {
 		t.Errorf("the last rows are %s and %s", rows[n-2].Event, rows[n-1].Event)
+	}
+}
+
+// A stream without an end does not keep the session from ending.
+func TestADrainIsBounded(t *testing.T) {
+	w := newWorld(t)
+	w.grant(t, `secret.file = "token"`)
+	w.write(t, "token", testSecret)
+	o := w.options(t)
+	o.Session.Config.Limits.DrainTimeout = config.Duration(50 * time.Millisecond)
+	w.start(t, o)
+	began := make(chan *http.Response)
+	c := w.client(t)
+	go func() {
+		res, err := c.Get("https://api.github.com/rate_limit") //nolint:bodyclose // closed below
+		if err != nil {
+			t.Error(err)
+		}
+		began <- res
+	}()
+	w.stream <- "first"
+	res := <-began
+	defer res.Body.Close()
+	defer close(w.stream)
+	must.Do(t, w.end())
+	if body, err := io.ReadAll(res.Body); err == nil {
+		t.Errorf("a stream that was cut ends as if it were whole: %q", body)
+	}
+	rows := w.rows(t)
+	n := len(rows)
+	if rows[n-1].Event != audit.EventSessionEnded || rows[n-2].Reason != "response_not_delivered" {
+		t.Errorf("the last rows are %s %s and %s", rows[n-2].Event, rows[n-2].Reason, rows[n-1].Event)
 	}
 }
 
