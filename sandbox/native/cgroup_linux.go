@@ -1,6 +1,7 @@
 package native
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,9 +17,11 @@ type cgroup struct {
 	dir  *os.File
 }
 
-// cgroupRoot is where systemd mounts control groups of version 2, and cgroupPeriod the time of cpu.max in microseconds.
+// cgroupRoot is where systemd mounts control groups of version 2, ownCgroups where the kernel names those of this
+// process, and cgroupPeriod the time of cpu.max in microseconds.
 const (
 	cgroupRoot   = "/sys/fs/cgroup"
+	ownCgroups   = "/proc/self/cgroup"
 	cgroupPeriod = 100_000
 )
 
@@ -35,7 +38,7 @@ func makeCgroup(c Config) (*cgroup, []string) {
 	if len(wanted) == 0 {
 		return nil, nil
 	}
-	parent, err := cgroupParent(cgroupRoot)
+	parent, err := cgroupParent(cgroupRoot, ownCgroups)
 	if err != nil {
 		return nil, wanted
 	}
@@ -60,23 +63,25 @@ func groupName(session string) string { return "aileron-" + session }
 
 // Sweep removes what a killed aileron has left of the sandbox of a session, whose processes the kernel has ended.
 func Sweep(session string) {
-	if parent, err := cgroupParent(cgroupRoot); err == nil && session != "" {
+	if parent, err := cgroupParent(cgroupRoot, ownCgroups); err == nil && session != "" {
 		(&cgroup{path: filepath.Join(parent, groupName(session))}).remove()
 	}
 }
 
-// cgroupParent is the group above that of this process: one that has processes has no groups with limits.
-func cgroupParent(root string) (string, error) {
+// cgroupParent is the group above that of this process, which the file own names: one that has processes has no groups
+// with limits.
+func cgroupParent(root, own string) (string, error) {
 	if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err != nil {
 		return "", err // version 1, or both
 	}
-	data, err := os.ReadFile("/proc/self/cgroup")
+	data, err := os.ReadFile(own)
 	if err != nil {
 		return "", err
 	}
 	for line := range strings.Lines(string(data)) {
-		if own, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok && own != "/" {
-			return filepath.Join(root, filepath.Dir(own)), nil
+		group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/")
+		if ok && filepath.IsLocal(group) { // not the root, and not above that of this namespace
+			return filepath.Join(root, filepath.Dir(group)), nil
 		}
 	}
 	return "", os.ErrNotExist
@@ -85,7 +90,12 @@ func cgroupParent(root string) (string, error) {
 // limit sets the limits, and returns those that could not be set.
 func (g *cgroup) limit(c Config) (unenforced []string) {
 	set := func(file, value string) bool {
-		return os.WriteFile(filepath.Join(g.path, file), []byte(value), 0) == nil
+		f, err := os.OpenFile(filepath.Join(g.path, file), os.O_WRONLY, 0) // there is none without its controller
+		if err != nil {
+			return false
+		}
+		_, err = f.WriteString(value)
+		return errors.Join(err, f.Close()) == nil
 	}
 	if c.Memory > 0 {
 		if !set("memory.max", strconv.FormatInt(c.Memory, 10)) {

@@ -136,7 +136,8 @@ func TestEtcIsWhatEveryUserMayRead(t *testing.T) {
 	} {
 		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(name), mode))
 	}
-	for name, mode := range map[string]os.FileMode{"ssl": 0o755, "ssl/private": 0o710, "ssl/certs": 0o755} {
+	for name, mode := range map[string]os.FileMode{"ssl": 0o755, "ssl/private": 0o710, "ssl/certs": 0o755,
+		"php/8/cli": 0o755, "php/8/fpm": 0o755} {
 		must.Do(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
 		must.Do(t, os.WriteFile(filepath.Join(dir, name, "file"), nil, 0o644))
 		must.Do(t, os.Chmod(filepath.Join(dir, name), mode))
@@ -147,7 +148,8 @@ func TestEtcIsWhatEveryUserMayRead(t *testing.T) {
 	for h, err := tr.Next(); err == nil; h, err = tr.Next() {
 		names = append(names, h.Name)
 	}
-	want := "etc/localtime etc/python3.11 etc/services etc/ssl etc/ssl/certs etc/ssl/certs/file etc/ssl/file"
+	want := "etc/ etc/localtime etc/php etc/php/8 etc/php/8/cli etc/php/8/cli/file etc/python3.11 etc/services " +
+		"etc/ssl etc/ssl/certs etc/ssl/certs/file etc/ssl/file"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("the copy has %s\nwant         %s", got, want)
 	}
@@ -164,28 +166,5 @@ func TestAProfileThatIsNotUnderstoodIsRefused(t *testing.T) {
 		if _, err := filterFor(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
-	}
-}
-
-// A group is made beside that of this process, a process begins in it, and it is removed.
-func TestAControlGroupIsMadeAndRemoved(t *testing.T) {
-	const unified = "/sys/fs/cgroup/unified" // version 2 beside version 1 has no controllers
-	parent := cgroupRoot
-	if _, err := os.Stat(filepath.Join(parent, "cgroup.controllers")); err != nil {
-		parent = unified
-	}
-	if unix.Access(parent, unix.W_OK) != nil {
-		t.Skip("this user may make no control groups of version 2 here")
-	}
-	g, unenforced := makeCgroupIn(parent, Config{Session: fmt.Sprint("test-", os.Getpid()), Memory: 1 << 30, CPUs: 1}, nil)
-	if g == nil {
-		t.Fatal("no group was made")
-	}
-	if parent == unified && len(unenforced) != 2 {
-		t.Errorf("%q are not enforced, want memory and cpus, of which there is no controller", unenforced)
-	}
-	g.remove()
-	if _, err := os.Stat(g.path); !os.IsNotExist(err) {
-		t.Errorf("%s is left: %v", g.path, err)
 	}
 }

@@ -27,9 +27,12 @@ var etcNames = []string{
 	"alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version", "fonts", "gai.conf",
 	"host.conf", "inputrc", "java", "javascript-common", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias",
 	"locale.conf", "localtime", "lsb-release", "magic", "magic.mime", "mailcap", "mime.types", "networks", "nsswitch.conf",
-	"openssl", "os-release", "perl", "pki", "profile", "protocols", "python3", "redhat-release", "rpc", "services",
-	"shells", "ssl", "system-release", "terminfo", "timezone", "vim", "xdg",
+	"openssl", "os-release", "perl", "php", "php.d", "php.ini", "pki", "profile", "protocols", "python3",
+	"redhat-release", "rpc", "services", "shells", "ssl", "system-release", "terminfo", "timezone", "vim", "xdg",
 }
+
+// etcServices are settings of services among them.
+var etcServices = []string{"etc/php/*/apache2", "etc/php/*/cgi", "etc/php/*/fpm"}
 
 // etcPrefixes begin further names, with a version: java-17-openjdk, python3.11.
 var etcPrefixes = []string{"java-", "python3."}
@@ -52,6 +55,8 @@ func etcOf(dir string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read this host's /etc: %w", err)
 	}
+	// As engines' archives do, it begins with the directory: what looks into it finds nothing otherwise.
+	p.err = p.tw.WriteHeader(&tar.Header{Name: "etc/", Typeflag: tar.TypeDir, Mode: 0o755})
 	for _, entry := range entries {
 		name := entry.Name()
 		versioned := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
@@ -74,7 +79,8 @@ type packer struct {
 
 func (p *packer) add(at, name string, deep int) {
 	info, err := os.Lstat(at)
-	if err != nil || p.err != nil || deep > maxEtcDeep {
+	isService := func(pattern string) bool { ok, _ := path.Match(pattern, name); return ok }
+	if err != nil || p.err != nil || deep > maxEtcDeep || slices.ContainsFunc(etcServices, isService) {
 		return
 	}
 	h := &tar.Header{Name: name, Mode: int64(info.Mode().Perm() &^ 0o022)}
