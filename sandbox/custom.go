@@ -31,6 +31,7 @@ func CustomImage(base Image, packages []string, file []byte) (Image, error) {
 		}
 		below := base
 		base = ownImage("packages", &below, recipe)
+		base.added = true
 		base.Help = "its last lines name the package; apt-cache search, or packages.debian.org, has those of Debian 12"
 	}
 	if file != nil {
@@ -39,7 +40,7 @@ func CustomImage(base Image, packages []string, file []byte) (Image, error) {
 		}
 		below := base
 		base = ownImage("project", &below, file)
-		base.project = true
+		base.project, base.added = true, true
 		base.Ref = "localhost/aileron/project:" + longDigest([]byte(below.Ref), file)
 		base.Help = "correct the Dockerfile, or start without it: --dockerfile=off"
 	}

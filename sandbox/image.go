@@ -45,6 +45,8 @@ type Image struct {
 	features *Features // on Base; nil for any other image
 	// project: files of a project decide what is in it.
 	project bool
+	// added: packages or a Dockerfile were added to an image of aileron's own.
+	added bool
 	// tier is that of an image that a devcontainer composes; "" is base, or byo without a recipe.
 	tier string
 
@@ -97,6 +99,9 @@ func BuiltImage(file []byte, build Build, base *Image) Image {
 		Dockerfile: file, Base: base, Build: build, tier: tierDevcontainer, project: true,
 		Help: "correct the Dockerfile of the devcontainer, or start without it: --devcontainer=off"}
 }
+
+// Added reports whether packages or a Dockerfile were added to an image of aileron's own.
+func (i Image) Added() bool { return i.added }
 
 // ID returns the identifier of the image's content, sha256:…, or "" for an image that was not looked up.
 func (i Image) ID() string { return i.id }

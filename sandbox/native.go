@@ -2,12 +2,12 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -30,12 +30,12 @@ const Native = "native"
 func hostImage() Image { return Image{Ref: "host", tier: tierHost} }
 
 // prepareNative is [Prepare] without an engine.
-func prepareNative(s Spec) (*Prepared, error) {
+func prepareNative(s Spec, readEtc func() ([]byte, error)) (*Prepared, error) {
 	if s.Proxy == "off" {
 		return nil, &native.Refusal{Reason: "a sandbox without a gateway would have this host's network",
 			Remedy: "leave out --sandbox-proxy=off, or use an engine: --sandbox=podman or --sandbox=docker"}
 	}
-	etc, err := native.HostEtc()
+	etc, err := readEtc()
 	if err != nil {
 		return nil, err
 	}
@@ -276,11 +276,26 @@ func (s State) nativeDir(owner native.Owner) (string, error) {
 	if s.Program == "" {
 		return "", nil
 	}
-	dir, err := native.StateDir(s.volume(strconv.Itoa(owner.UID)), owner)
+	name := filepath.Join(s.ofHome(), sum(s.Project)[:32], fmt.Sprint(s.Program, "-", owner.UID))
+	dir, err := native.StateDir(name, owner)
 	if err != nil {
 		return "", fmt.Errorf("keep the state of %s: %w", s.Program, err)
 	}
 	return dir, nil
+}
+
+// ofHome is the name of the directory with the states of a home, in one directory a project. It is a digest, as the
+// labels of a volume: a sandbox can read where its mounts come from.
+func (s State) ofHome() string { return sum(strconv.Itoa(os.Getuid()), s.Home)[:32] }
+
+// RemoveNativeStates removes the states of native sandboxes that have what is set of s, and returns how many it
+// removed. One that is in use is an error, and is left.
+func RemoveNativeStates(s State, inUse func(dir string) bool) (removed int, err error) {
+	project := "*"
+	if s.Project != "" {
+		project = sum(s.Project)[:32]
+	}
+	return native.RemoveStates(path.Join(s.ofHome(), project, cmp.Or(s.Program, "*")+"-*"), inUse)
 }
 
 // NativeState returns the directory of this host to which a native sandbox with a [State] may write, by its path
@@ -331,25 +346,6 @@ func TryNative() error {
 		return err
 	}
 	return native.Try(binary, seccompProfile)
-}
-
-// HasEngine reports whether an engine seems to be installed, or is configured. It need not respond.
-func HasEngine() bool {
-	if runtime.GOOS != "linux" {
-		return true // nothing else can make a sandbox there
-	}
-	for _, name := range []string{"CONTAINER_HOST", "DOCKER_HOST"} {
-		if os.Getenv(name) != "" {
-			return true
-		}
-	}
-	for _, name := range []string{"podman", "docker"} {
-		if _, err := exec.LookPath(name); err == nil {
-			return true
-		}
-	}
-	_, err := os.Stat("/var/run/docker.sock")
-	return err == nil
 }
 
 // SweepNative removes what a killed aileron has left of the native sandbox of a session. Its processes ended with it.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/internal/imagefs"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 	"github.com/ALRubinger/aileron/sandbox/native"
 )
@@ -37,6 +38,23 @@ func TestANativeSandboxHasNoGroupThatItsUserLacks(t *testing.T) {
 		must.Do(t, os.Chown(dir, 61234, c.gid))
 		if got := must.Get(nativeOwner(dir))(t); got != (native.Owner{UID: 61234, GID: c.want}) {
 			t.Errorf("in a project of 61234:%d: %+v, want the group %d", c.gid, got, c.want)
+		}
+	}
+}
+
+// What trusts the session, and what finds a program, follows the links of this host into its /etc, and back.
+func TestTheEtcOfThisHostIsLookedInto(t *testing.T) {
+	p := must.Get(Prepare(t.Context(), Spec{Engine: Native, Dir: t.TempDir()}))(t)
+	defer p.Close()
+	host := must.Get(p.OpenImage(t.Context()))(t)
+	defer host.Close()
+	for _, name := range []string{"/etc/ssl/certs", "/etc/alternatives", "/etc/ld.so.cache", "/bin/sh", "/usr/bin/awk"} {
+		real, err := filepath.EvalSymlinks(name)
+		if err != nil {
+			continue // this host has none
+		}
+		if place, err := imagefs.Resolve(host, name[1:]); err != nil || "/"+place.Path != real || !place.Exists() {
+			t.Errorf("%s leads to %+v, %v; want %s", name, place, err, real)
 		}
 	}
 }

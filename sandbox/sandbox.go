@@ -34,10 +34,12 @@ import (
 	"os"
 	"path"
 	"sync"
+	"time"
 
 	"github.com/ALRubinger/aileron/internal/terminal"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 	"github.com/ALRubinger/aileron/sandbox/internal/livetree"
+	"github.com/ALRubinger/aileron/sandbox/native"
 )
 
 // Workspace is where every sandbox has its project. Where its own path is one that a sandbox can have, it is there too,
@@ -141,51 +143,73 @@ func Prepare(ctx context.Context, s Spec) (*Prepared, error) { return Begin(ctx,
 // no service. See [Begin].
 type Beginning struct {
 	spec  Spec
-	found func() (*Engine, error) // waits; nil: it is native
+	found <-chan foundEngine     // receives once; nil: it is native
+	stop  context.CancelFunc     // ends the search
+	etc   func() ([]byte, error) // of a native sandbox: waits for what it has of this host's /etc
+}
+
+// foundEngine is the end of a search.
+type foundEngine struct {
+	*Engine
+	err error
 }
 
 // Begin begins what [Prepare] does first, beside what the caller does meanwhile. The caller calls Prepare or Close.
 func Begin(ctx context.Context, s Spec) *Beginning {
 	if s.Engine == Native {
-		return &Beginning{spec: s}
+		var etc []byte
+		var err error
+		read := make(chan struct{})
+		go func() { defer close(read); etc, err = native.HostEtc() }()
+		return &Beginning{spec: s, etc: func() ([]byte, error) { <-read; return etc, err }}
 	}
-	type result struct {
-		*Engine
-		error
-	}
-	done := make(chan result, 1)
+	ctx, stop := context.WithCancel(ctx)
+	found := make(chan foundEngine, 1)
 	go func() {
 		e, err := Find(ctx, s.Engine, s.Patience)
-		done <- result{e, err}
+		found <- foundEngine{e, err}
 	}()
-	return &Beginning{spec: s, found: sync.OnceValues(func() (*Engine, error) {
-		r := <-done
-		return r.Engine, r.error
-	})}
+	return &Beginning{spec: s, found: found, stop: stop}
 }
 
-// Close waits until the engine is found, and releases it. The error is why there is none.
+// closeTime bounds the wait of [Beginning.Close]. An engine that is not there is known at once.
+const closeTime = 3 * time.Second
+
+// Close ends the search for the engine, and releases the engine if it is found. The error is why there is none, where
+// that is known in time.
 func (b *Beginning) Close() error {
 	if b.found == nil {
 		return nil
 	}
-	e, err := b.found()
-	if err == nil {
-		e.Close()
+	defer b.stop()
+	select {
+	case r := <-b.found:
+		return r.release()
+	case <-time.After(closeTime):
+		b.stop()
+		_ = (<-b.found).release()
+		return nil
 	}
-	return err
+}
+
+func (r foundEngine) release() error {
+	if r.err == nil {
+		r.Close()
+	}
+	return r.err
 }
 
 // Prepare does what is left of [Prepare].
 func (b *Beginning) Prepare(ctx context.Context) (_ *Prepared, err error) {
 	if b.found == nil {
-		return prepareNative(b.spec)
+		return prepareNative(b.spec, b.etc)
 	}
-	e, err := b.found()
-	if err != nil {
-		return nil, err
+	r := <-b.found
+	if r.err != nil {
+		b.stop()
+		return nil, r.err
 	}
-	s := b.spec
+	e, s := r.Engine, b.spec
 	e.cache = s.Cache
 	p := &Prepared{Engine: e, spec: s}
 	defer func() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/stub"
+	"github.com/ALRubinger/aileron/sandbox"
 )
 
 var binary string // the built aileron
@@ -32,6 +33,7 @@ var cells = map[string]cell{
 	"claude for another's project":   {agent: "claude", engine: "podman", owner: ordinary},
 	"claude without root":            {agent: "claude", engine: "podman", user: "rootless"},
 	"claude of a member of docker":   {agent: "claude", engine: "docker", user: "group"},
+	"claude without an engine":       {agent: "claude", engine: sandbox.Native, user: "native"},
 	"codex":                          {agent: "codex", engine: "podman"},
 	"codex on docker":                {agent: "codex", engine: "docker"},
 	"opencode":                       {agent: "opencode", engine: "podman"},
@@ -50,7 +52,7 @@ func TestADayFromSetupToAPushedCommit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if name != "claude" && name != "claude on docker" {
-				harness.PodmanIsEnough(t, c.engine)
+				harness.PodmanIsEnough(t, engineOf(c.engine))
 				harness.Turn(t)
 			}
 			p := newPerson(t, c, readFile(t, "testdata/work.sh"))

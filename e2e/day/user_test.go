@@ -12,6 +12,8 @@ import (
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/e2e/recipes"
+	"github.com/ALRubinger/aileron/sandbox"
 )
 
 // user is who runs aileron.
@@ -23,13 +25,27 @@ type user struct {
 // ordinary is the ID of a user without rights on this machine, and of the owner of a project.
 const ordinary = 4321
 
+// engineOf is the engine that has the images of an engine's sandboxes.
+func engineOf(engine string) string {
+	if engine == sandbox.Native {
+		return "podman"
+	}
+	return engine
+}
+
 // userOf returns a user of an engine, by what it may do: "" is this process's user, "rootless" has an engine of its
-// own, and "group" reaches this machine's engine by the group of its socket. Its files are in dir.
-func userOf(t *testing.T, kind, engine, dir string, images ...string) user {
+// own, "group" reaches this machine's engine by the group of its socket, and "native" has none, and a host with all of
+// the image. Its files are in dir.
+func userOf(t *testing.T, kind, engine, dir string, image recipes.Image, images ...string) user {
 	t.Helper()
 	switch kind {
 	case "":
 		return user{id: os.Geteuid()}
+	case "native":
+		home := filepath.Join(dir, "home")
+		must.Do(t, os.Mkdir(home, 0o700))
+		must.Do(t, os.Chown(home, harness.RootlessUser, harness.RootlessUser))
+		return user{id: harness.RootlessUser, as: recipes.HostOf(t, image, home)}
 	case "rootless":
 		as := harness.Rootless(t, dir)
 		harness.HandOver(t, images, engine, as...)

@@ -40,7 +40,7 @@ func (u *user) detach(script string) *running {
 		harness.WaitFor(u.t, "the detached session ends", func() bool { return !r.self.lives() && u.left() == "" })
 	})
 	harness.WaitFor(u.t, "the box begins", func() bool { return u.made("up") })
-	r.box, r.gateway = u.process(r.name("box")), u.process(r.name("gw"))
+	r.findProcesses()
 	return r
 }
 
@@ -96,7 +96,7 @@ const screenful = `trap 'echo size $(stty size)' WINCH
 
 func TestADetachedSessionIsReachedFromAnyTerminal(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, u *user) {
+	places(t, func(t *testing.T, u *user) {
 		r := u.detach(screenful)
 		// One terminal sees the screen drawn in its size, and is heard.
 		first := newDisplay(t)
@@ -157,7 +157,7 @@ func TestADetachedSessionIsReachedFromAnyTerminal(t *testing.T) {
 // The box is gone, and the terminal that was attached is as it was.
 func TestAKilledDetachedSessionLeavesNothingButItsOutput(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, u *user) {
+	places(t, func(t *testing.T, u *user) {
 		r := u.detach(screenful)
 		d := newDisplay(t)
 		d.resize(t, 33, 111)
@@ -186,10 +186,10 @@ func TestAKilledDetachedSessionLeavesNothingButItsOutput(t *testing.T) {
 // What ends a launch before the command has begun is printed where it was launched, and leaves nothing.
 func TestADetachedSessionThatDoesNotBeginIsReported(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, u *user) {
+	places(t, func(t *testing.T, u *user) {
 		args := u.detachArgs("")
 		res := u.run(append(args[:slices.Index(args, "--")+1], "no-such-command")...)
-		if res.code != 127 || !strings.Contains(res.err, "no such command") || res.out != "" {
+		if res.code != 127 || !strings.Contains(res.err, "no such ") || res.out != "" {
 			t.Errorf("exit %d with %q and %q", res.code, res.out, res.err)
 		}
 		if entries, _ := os.ReadDir(filepath.Join(u.home, "detached")); len(entries) > 0 || u.left() != "" {
@@ -243,7 +243,7 @@ func TestADetachedSessionThatIsGivenUpDoesNotBegin(t *testing.T) {
 // box prints is not in the files of its output.
 func TestASecretIsNotKeptInTheOutputOfADetachedSession(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, u *user) {
+	places(t, func(t *testing.T, u *user) {
 		must.Do(t, os.WriteFile(filepath.Join(u.project, "leak"), []byte(secret+"\n"), 0o644))
 		r := u.detach(until("show") + get + `; cat leak; echo shown; ` + until("end"))
 		for _, name := range []string{"environ", "cmdline"} {

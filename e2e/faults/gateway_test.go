@@ -159,7 +159,7 @@ func (r *running) status(key string) int {
 // when they are gone.
 func TestAFloodFromABoxIsSurvived(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, u *user) {
+	places(t, func(t *testing.T, u *user) {
 		harness.Copy(t, filepath.Join(filepath.Dir(binary), "flood"), u.project)
 		r := u.start(until("go") + `
 			a=$(getent ahostsv4 ` + stub.Echo + ` | cut -d' ' -f1 | head -n 1)

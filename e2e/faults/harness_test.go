@@ -21,13 +21,19 @@ import (
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/must"
 	"github.com/ALRubinger/aileron/e2e/stub"
+	"github.com/ALRubinger/aileron/sandbox"
 )
 
 var binary string // the built aileron: harness.Build
 
 func TestMain(m *testing.M) {
 	os.Exit(harness.Run(m, "faults", map[string]string{"aileron": "../../cmd/aileron", "flood": "./testdata/flood"},
-		func(dir string) { binary = filepath.Join(dir, "aileron") }, docker.close))
+		func(dir string) {
+			binary = filepath.Join(dir, "aileron")
+			if err := os.Chmod(dir, 0o711); err != nil { // another user runs it
+				panic(err)
+			}
+		}, docker.close))
 }
 
 const (
@@ -49,6 +55,15 @@ func engines(t *testing.T, test func(t *testing.T, u *user)) {
 	}
 }
 
+// places runs a test on each engine, and without one.
+func places(t *testing.T, test func(t *testing.T, u *user)) {
+	engines(t, test)
+	t.Run(sandbox.Native, func(t *testing.T) {
+		t.Parallel()
+		test(t, newUser(t, sandbox.Native))
+	})
+}
+
 // user is one person's home, project and stub, with an engine.
 type user struct {
 	t       *testing.T
@@ -57,6 +72,7 @@ type user struct {
 	project string
 	origin  *stub.Server
 	env     []string // of aileron's, besides
+	before  []string // words before aileron
 }
 
 // bound is a home in which the echo connector is bound: opening a vault is
@@ -72,9 +88,12 @@ func newUser(t *testing.T, engine string) *user {
 	t.Helper()
 	harness.PodmanIsEnough(t, engine)
 	harness.Turn(t)
-	if engine == "docker" {
+	switch engine {
+	case "docker":
 		docker.need(t)
-	} else {
+	case sandbox.Native:
+		return newOrdinary(t)
+	default:
 		needPodman(t)
 	}
 	return newHome(t, engine)
@@ -98,7 +117,8 @@ func newHome(t *testing.T, engine string) *user {
 }
 
 func (u *user) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(binary, args...)
+	words := slices.Concat(u.before, []string{binary}, args)
+	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = append(append(engineEnv(), "AILERON_HOME="+u.home, "AILERON_VAULT_PASSPHRASE="+passphrase), u.env...)
 	return cmd
 }
@@ -260,7 +280,18 @@ func (r *running) hasBegun() {
 		u.t.Fatalf("sessions: %v, %v", dirs, err)
 	}
 	r.session = dirs[0].Name()
-	r.box, r.gateway = u.process(r.name("box")), u.process(r.name("gw"))
+	r.findProcesses()
+}
+
+// findProcesses finds the first processes of the sandbox and of its gateway.
+func (r *running) findProcesses() {
+	r.u.t.Helper()
+	if r.u.engine == sandbox.Native {
+		r.gateway = r.u.childOf(r.self.pid, "aileron-native-keeper")
+		r.box = r.u.childOf(r.gateway.pid, "aileron-native-init")
+		return
+	}
+	r.box, r.gateway = r.u.process(r.name("box")), r.u.process(r.name("gw"))
 }
 
 func (r *running) name(role string) string { return "aileron-" + r.session + "-" + role }
@@ -371,18 +402,22 @@ func startOf(pid int) string {
 
 func (p process) lives() bool { return p.start != "" && startOf(p.pid) == p.start }
 
-// children are the processes that aileron started, by a word of their command
-// line.
+// child is a process that aileron started, by a word of its command line.
 func (r *running) child(word string) process {
 	r.u.t.Helper()
+	return r.u.childOf(r.cmd.Process.Pid, word)
+}
+
+// childOf is child of any process.
+func (u *user) childOf(parent int, word string) process {
+	u.t.Helper()
 	for _, pid := range pids() {
 		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		if strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", r.cmd.Process.Pid)) &&
-			slices.Contains(args(pid), word) {
+		if strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", parent)) && slices.Contains(args(pid), word) {
 			return process{pid, startOf(pid)}
 		}
 	}
-	r.u.t.Fatalf("aileron has no child with %s", word)
+	u.t.Fatalf("process %d has no child with %s", parent, word)
 	return process{}
 }
 
@@ -432,7 +467,10 @@ func (u *user) remains() string {
 	if u.engine == "podman" {
 		list = append(list, "--external") // what its own records have lost
 	}
-	names := strings.Fields(u.ask(list...))
+	var names []string
+	if u.engine != sandbox.Native {
+		names = strings.Fields(u.ask(list...))
+	}
 	for _, started := range u.rows("--event", "session.started") {
 		for _, name := range names {
 			if id := fmt.Sprint(started["session_id"]); strings.Contains(name, id) {
@@ -458,6 +496,9 @@ func (u *user) remains() string {
 // lend their image's files. Podman 4 knows no label in its list.
 func (u *user) looking(owners map[string]bool) (left []string) {
 	u.t.Helper()
+	if u.engine == sandbox.Native {
+		return nil
+	}
 	ids := strings.Fields(u.ask("ps", "-aq", "--filter", "label=aileron.session=none"))
 	if len(ids) == 0 {
 		return nil

@@ -19,7 +19,7 @@ func TestARemovedLineEndsTheBox(t *testing.T) {
 	for _, what := range []string{"box/proxy.sock", "box/redirect.sock", ""} {
 		t.Run(strings.ReplaceAll("ID/"+what, "/", " "), func(t *testing.T) {
 			t.Parallel()
-			engines(t, func(t *testing.T, u *user) {
+			places(t, func(t *testing.T, u *user) {
 				r := u.start("sleep 600")
 				must.Do(t, os.RemoveAll(filepath.Join(u.home, "sessions", r.session, what)))
 				r.fails("sock was removed", "only uplink", "the sandbox was ended")

@@ -44,7 +44,7 @@ func starts(t *testing.T) int {
 func TestManyStartsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	n := starts(t)
-	engines(t, func(t *testing.T, u *user) {
+	places(t, func(t *testing.T, u *user) {
 		// Nothing bound: opening a vault is slow on purpose.
 		must.Do(t, os.RemoveAll(u.home))
 		seed := rand.Uint64()

@@ -16,7 +16,7 @@ import (
 // same engine removes what killed ones left, and what shall do so here is the
 // warden.
 func TestAKilledAileronsBoxEnds(t *testing.T) {
-	engines(t, func(t *testing.T, u *user) {
+	places(t, func(t *testing.T, u *user) {
 		r := u.start("sleep 600")
 		// The whole process group, as a terminal or a supervisor would.
 		must.Do(t, syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL))
@@ -103,7 +103,7 @@ func (u *user) cutLine() (tried bool) {
 
 func TestAKilledWardenIsNotMissedByTheSession(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, u *user) {
+	places(t, func(t *testing.T, u *user) {
 		r := u.start(until("go") + get + "; exit 7")
 		kill(t, r.child("warden"), syscall.SIGKILL)
 		u.say("go")
@@ -118,7 +118,7 @@ func TestAKilledWardenIsNotMissedByTheSession(t *testing.T) {
 // where it was.
 func TestAStoppedAileronGoesOn(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, u *user) {
+	places(t, func(t *testing.T, u *user) {
 		r := u.start(until("go") + get + "; exit 7")
 		r.signal(syscall.SIGSTOP)
 		u.say("go")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/e2e/harness"
+	"github.com/ALRubinger/aileron/sandbox"
 )
 
 // stopped is the cause of a session that was asked to stop.
@@ -71,6 +72,11 @@ func TestASessionIsStoppedInEveryPhaseOfItsStart(t *testing.T) {
 	t.Run("in a box", func(t *testing.T) {
 		t.Parallel()
 		u := newUser(t, "podman")
+		stopsAt(u, code, u.boxArgs(script)...)
+	})
+	t.Run("in a native one", func(t *testing.T) {
+		t.Parallel()
+		u := newUser(t, sandbox.Native)
 		stopsAt(u, code, u.boxArgs(script)...)
 	})
 	t.Run("on the host", func(t *testing.T) {

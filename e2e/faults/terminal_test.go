@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"os"
 	"reflect"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/sandbox"
 )
 
 // display is a terminal with what a program has written to it.
@@ -83,30 +85,36 @@ func TestATerminalIsRestoredWhenAFullScreenProgramIsCutOff(t *testing.T) {
 		on     = `\033[?1049h\033[?1000;1006h\033[?2004h\033[?25l\033[>1u\033[?1h\033=drawn`
 		undone = "\x1b[?1000l\x1b[?1006l\x1b[?2004l\x1b[?1l\x1b[?25h\x1b>\x1b[<1u\x1b[?1049l"
 	)
+	killGateway := func(r *running) { kill(r.u.t, r.gateway, syscall.SIGKILL) }
+	killAileron := func(r *running) { r.signal(syscall.SIGKILL) }
 	for _, c := range []struct {
 		name, trap string // the trap is there before the program draws
 		cut        func(r *running)
 		last       string // after what is undone
 		code       int
+		engine     string // "": Podman
 	}{
-		{"the gateway is killed", "", func(r *running) { kill(r.u.t, r.gateway, syscall.SIGKILL) },
-			"aileron: run the sandbox: its gateway ended (killed), so the sandbox was ended too\r\n", 1},
+		{"the gateway is killed", "", killGateway,
+			"aileron: run the sandbox: its gateway ended (killed), so the sandbox was ended too\r\n", 1, ""},
 		{"aileron is asked to end", "trap 'exit 42' TERM; ",
-			func(r *running) { r.signal(syscall.SIGTERM) }, "", 42},
+			func(r *running) { r.signal(syscall.SIGTERM) }, "", 42, ""},
 		{"the session is stopped", "trap 'exit 42' TERM; ",
-			func(r *running) { r.u.must("session", "stop", r.session) }, "aileron: " + stopped + "\r\n", 42},
-		{"aileron is killed", "", func(r *running) { r.signal(syscall.SIGKILL) }, "", -1},
+			func(r *running) { r.u.must("session", "stop", r.session) }, "aileron: " + stopped + "\r\n", 42, ""},
+		{"aileron is killed", "", killAileron, "", -1, ""},
+		{"the gateway is killed, natively", "", killGateway,
+			"aileron: run the sandbox: its first process was killed, so the sandbox was ended too\r\n", 1, sandbox.Native},
+		{"aileron is killed, natively", "", killAileron, "", -1, sandbox.Native},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			u, d := newUser(t, "podman"), newDisplay(t)
+			u, d := newUser(t, cmp.Or(c.engine, "podman")), newDisplay(t)
 			r := d.on(u, u.boxArgs(c.trap+"printf '"+on+"'; while :; do sleep 0.1; done")...)
 			r.listed()
 			harness.WaitFor(t, "the program draws", func() bool { return strings.Contains(d.text(), "drawn") })
 			if d.cooked(t) {
 				t.Error("the terminal is not in raw mode: this proves nothing")
 			}
-			r.box, r.gateway = u.process(r.name("box")), u.process(r.name("gw"))
+			r.findProcesses()
 			c.cut(r)
 			<-r.ended
 			if code := r.cmd.ProcessState.ExitCode(); code != c.code {

@@ -34,7 +34,12 @@ func States(t testing.TB, engine, home string) []string {
 // word was said.
 func SearchState(t testing.TB, engine, volume, word string, secrets ...string) {
 	t.Helper()
-	at := strings.TrimSpace(ask(t, engine, "volume", "inspect", "-f", "{{.Mountpoint}}", volume))
+	SearchDir(t, strings.TrimSpace(ask(t, engine, "volume", "inspect", "-f", "{{.Mountpoint}}", volume)), word, secrets...)
+}
+
+// SearchDir is SearchState of a directory of this host.
+func SearchDir(t testing.TB, at, word string, secrets ...string) {
+	t.Helper()
 	pieces := []string{"PRIVATE KEY-----"} // of a CA
 	for _, secret := range secrets {
 		pieces = append(pieces, encodings(secret)...)
@@ -54,7 +59,7 @@ func SearchState(t testing.TB, engine, volume, word string, secrets ...string) {
 		return err
 	})
 	if err != nil || !found {
-		t.Errorf("the state %s has no conversation: %v", volume, err)
+		t.Errorf("the state %s has no conversation: %v", at, err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,13 +21,20 @@ import (
 
 	"github.com/ALRubinger/aileron/e2e/harness"
 	"github.com/ALRubinger/aileron/e2e/must"
+	"github.com/ALRubinger/aileron/e2e/recipes"
+	"github.com/ALRubinger/aileron/sandbox"
 )
 
 var binary string // the built aileron: harness.Build
 
 func TestMain(m *testing.M) {
 	os.Exit(harness.Run(m, "matrix", map[string]string{"aileron": "../../cmd/aileron"},
-		func(dir string) { binary = filepath.Join(dir, "aileron") }))
+		func(dir string) {
+			binary = filepath.Join(dir, "aileron")
+			if err := os.Chmod(dir, 0o711); err != nil { // another user runs it
+				panic(err)
+			}
+		}))
 }
 
 // Canaries that open nothing: they exist to be searched for.
@@ -74,6 +82,13 @@ func TestAClientOfEachKindGoesThroughThePlaneOnDocker(t *testing.T) {
 	runMatrix(t, "docker", "few")
 }
 
+// Every client as a program of the host, in a sandbox without an engine, as an ordinary user. apt has no sources there:
+// the settings of a host's package manager are not in a sandbox.
+func TestEveryClientGoesThroughThePlaneNatively(t *testing.T) {
+	t.Parallel()
+	runMatrix(t, sandbox.Native, "image")
+}
+
 // shares is among how many boxes the clients of an image are divided. Most wait
 // for something most of the time, and all boxes run side by side.
 var shares = map[string]int{"image": 3, "browsers": 2, "few": 1}
@@ -105,12 +120,15 @@ func runMatrix(t *testing.T, engine string, names ...string) []cell {
 	t.Helper()
 	images := map[string]string{}
 	for _, name := range names {
-		images[name] = needImage(t, engine, name)
+		images[name] = needImage(t, engineOf(engine), name)
 	}
 	p := newPerson(t)
 	p.engine = engine
-	p.origin = startOrigin(t, filepath.Join(p.project, "acks"), registriesOf(t, engine, images[names[0]]))
+	p.origin = startOrigin(t, filepath.Join(p.project, "acks"), registriesOf(t, engineOf(engine), images[names[0]]))
 	p.bindConnectors()
+	if engine == sandbox.Native {
+		p.beOrdinary(recipes.Clients(names[0]))
+	}
 	flags := []string{"--upstream-ca", p.origin.roots}
 	for authority, addr := range p.origin.authorities() {
 		flags = append(flags, "--resolve", authority+":"+addr)
@@ -139,6 +157,9 @@ func runMatrix(t *testing.T, engine string, names ...string) []cell {
 	partial := turns > 1
 	for i := range cells {
 		cells[i].trouble = p.judge(cells[i], rows)
+		if engine == sandbox.Native && cells[i].Client == "apt" {
+			continue
+		}
 		known, reason := knownTo(cells[i])
 		t.Logf("%s: %.1f s %s", cells[i].name(), cells[i].Seconds, cells[i].Way)
 		switch {
@@ -229,6 +250,7 @@ type person struct {
 	t             *testing.T
 	home, project string
 	engine        string
+	before        []string // words before aileron
 	origin        *origin
 }
 
@@ -252,7 +274,8 @@ type result struct {
 
 func (p *person) run(args ...string) result {
 	p.t.Helper()
-	cmd := exec.Command(binary, args...)
+	words := slices.Concat(p.before, []string{binary}, args)
+	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = harness.Env(p.home, passphrase)
 	out, errs, code := harness.Finish(p.t, cmd, 35*time.Minute)
 	return result{out, errs, code}
@@ -267,10 +290,39 @@ func (p *person) must(args ...string) result {
 	return r
 }
 
+// engineOf is the engine that has the images of an engine's boxes.
+func engineOf(engine string) string {
+	if engine == sandbox.Native {
+		return "podman"
+	}
+	return engine
+}
+
+// beOrdinary makes the person, until now root, one without rights, on a host with all of an image.
+func (p *person) beOrdinary(image recipes.Image) {
+	p.t.Helper()
+	dir := filepath.Dir(p.home)
+	roots := filepath.Join(dir, "roots.pem")
+	harness.Copy(p.t, p.origin.roots, roots)
+	p.origin.roots = roots
+	p.before = recipes.HostOf(p.t, image, dir)
+	id := strconv.Itoa(harness.RootlessUser)
+	if out, err := exec.Command("chown", "-R", id+":"+id, dir).CombinedOutput(); err != nil {
+		p.t.Fatalf("%v\n%s", err, out)
+	}
+}
+
 // box runs a command in a sealed box.
 func (p *person) box(image string, flags []string, command ...string) result {
 	p.t.Helper()
-	args := append([]string{"sandbox", "run", "--sandbox=" + p.engine, "--image", image, "--dir", p.project}, flags...)
+	args := append([]string{"sandbox", "run", "--sandbox=" + p.engine, "--dir", p.project}, flags...)
+	if p.engine == sandbox.Native { // what the image has there is no part of the system
+		for _, dir := range []string{"get", "js", "node20", "node24", "roots.pem"} {
+			args = append(args, "--mount", "/opt/"+dir+":ro")
+		}
+	} else {
+		args = append(args, "--image", image)
+	}
 	return p.run(append(append(args, "--"), command...)...)
 }
 

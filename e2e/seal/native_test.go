@@ -71,7 +71,8 @@ func TestAnAgentIsLaunchedNatively(t *testing.T) {
 	must.Do(t, os.Mkdir(dir, 0o755))
 	must.Do(t, os.WriteFile(filepath.Join(dir, "codex"), []byte(agent), 0o755))
 	p.as = append(p.as, "PATH="+dir+":/usr/bin:/bin")
-	for _, want := range []string{"x", "xx"} {
+	prune := []string{"sandbox", "prune", "--state", "--yes", "--dir", p.project, "--sandbox=native"}
+	for _, want := range []string{"x", "xx", "x"} {
 		port := harness.FreePort(t)
 		ended := make(chan result, 1)
 		go func() {
@@ -90,6 +91,11 @@ func TestAnAgentIsLaunchedNatively(t *testing.T) {
 			"native: " + dir + " is in the sandbox, read-only, for codex"} {
 			if !strings.Contains(r.err, text) {
 				t.Errorf("%q is not printed:\n%s", text, r.err)
+			}
+		}
+		if want == "xx" {
+			if r := p.run(prune...); r.code != 0 || r.err != "aileron: removed 1 state\n" {
+				t.Errorf("prune: exit %d: %s", r.code, r.err)
 			}
 		}
 	}

@@ -10,7 +10,8 @@ const (
 
 // sessionShapes returns the shapes of sessions and sandboxes.
 func sessionShapes() map[audit.Event]shape {
-	agent, mode := text("The agent or command."), text("podman, docker, native, off, proxy or serve.")
+	agent := text("The agent or command.")
+	mode := text("podman, docker, native, off, proxy or serve; auto if the session ended before an engine was found.")
 	return map[audit.Event]shape{
 		audit.EventSessionStarted: {what: "What was in force. A field that does not apply is absent.",
 			fields:   started(agent, mode),

@@ -26,6 +26,7 @@ func (b *sandboxed) end(ctx context.Context, code int, err error) error {
 		if own == "" && b.Advice != "" {
 			err = hint.New(err, "%s", b.Advice)
 		}
+		err = b.withoutEngineHint(err)
 		b.session.RecordDisabled(context.WithoutCancel(ctx), reasonPreflight, asLine(err))
 	}
 	left := errors.Is(err, engine.ErrLeft)
@@ -114,11 +115,8 @@ func (b *sandboxed) stopped(ctx context.Context, err error) bool {
 
 // withHint adds a hint to the error of an image or a project for which there can be no sandbox.
 func withHint(err error) error {
-	refused := (*native.Refusal)(nil)
 	switch {
 	case hint.Of(err) != "":
-	case errors.As(err, &refused) && refused.Remedy != "":
-		return hint.New(err, "%s", refused.Remedy)
 	case errors.As(err, new(*sandbox.ImageError)):
 		return hint.New(err, "add it to the image, or choose another with --image; "+
 			"aileron sandbox check --agent=CMD checks an image without a session")
@@ -169,8 +167,12 @@ func (b *sandboxed) limit(machine engine.Limits) engine.Limits {
 
 // warnUnenforced warns about limits that the kernel does not enforce.
 func (b *sandboxed) warnUnenforced(limits []string) {
-	b.Infof("aileron: warning: [sandbox] %s not enforced: %s has no control group of its own for this sandbox "+
-		"(rootless engines need delegated cgroups of version 2)", strings.Join(limits, ", "), b.prepared.Kind())
+	why := b.prepared.Kind() + " has no control group of its own for this sandbox (rootless engines need delegated " +
+		"cgroups of version 2)"
+	if b.prepared.IsNative() {
+		why = "no control group of version 2 is delegated to this session of yours (systemd-run --user --scope has one)"
+	}
+	b.Infof("aileron: warning: [sandbox] %s not enforced: %s", strings.Join(limits, ", "), why)
 }
 
 // exhaustedCause returns the cause of the end, with code, of a sandbox that ran out of something; "" for any other.

@@ -19,9 +19,9 @@ const nativeNotice = "aileron: native: sealed without an engine, and weaker than
 // useHostPrograms makes the user's own programs that the command needs part of a native sandbox, and refuses what takes
 // an image.
 func (b *sandboxed) useHostPrograms() error {
-	if b.Engine == "auto" && b.Image.Tier() == "base" && b.Composed == nil && !sandbox.HasEngine() {
-		b.Engine = sandbox.Native
-		b.Infof("aileron: neither Podman nor Docker is installed: the sandbox is native")
+	if b.Engine == "auto" && b.canBeNative() && !engine.Installed() {
+		b.Engine, b.withoutEngine = sandbox.Native, true
+		b.Infof("aileron: neither Podman nor Docker is installed: the sandbox is native (--sandbox=native)")
 	}
 	if b.Engine != sandbox.Native {
 		return nil
@@ -51,6 +51,31 @@ func (b *sandboxed) useHostPrograms() error {
 		}
 	}
 	return nil
+}
+
+// canBeNative reports whether the sandbox takes nothing of its image that this host may have not.
+func (b *sandboxed) canBeNative() bool {
+	return b.Image.Tier() == "base" && !b.Image.Added() && b.Composed == nil
+}
+
+// withoutEngineHint adds to the error of a sandbox that is native because there is no engine that one would do.
+func (b *sandboxed) withoutEngineHint(err error) error {
+	if !b.withoutEngine || !failedPreflight(err) {
+		return err
+	}
+	const install = "install Podman: apt-get install podman"
+	if other := hint.Of(err); other != "" {
+		return hint.New(err, "%s; or %s", other, install)
+	}
+	return hint.New(err, "%s", install)
+}
+
+// offerNative adds to the error of an engine that does not respond that a sandbox can do without one, where that is so.
+func (b *sandboxed) offerNative(err error) error {
+	if !errors.As(err, new(*engine.FindError)) || !b.canBeNative() || sandbox.TryNative() != nil {
+		return err
+	}
+	return hint.New(err, "this host can do without an engine, for a command that is installed on it: --sandbox=native")
 }
 
 // written returns whether this sandbox, or that of another session, may write to a path without links, by any name.

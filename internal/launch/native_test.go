@@ -81,6 +81,49 @@ func TestWhatASandboxWritesLeadsToNoProgramOfTheHost(t *testing.T) {
 	}
 }
 
+// The states of one project, or of all of a home, are removed: none of another home, and none that a sandbox has.
+func TestKeptStatesOfNativeSandboxesAreRemoved(t *testing.T) {
+	root := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
+	t.Setenv("XDG_STATE_HOME", root)
+	home := t.TempDir()
+	made := map[string]string{}
+	for name, s := range map[string]sandbox.State{
+		"a": {Home: home, Project: "/a", Program: "codex"}, "b": {Home: home, Project: "/b", Program: "codex"},
+		"b2": {Home: home, Project: "/b", Program: "claude"}, "other": {Home: "/other", Project: "/a", Program: "codex"},
+	} {
+		spec := sandbox.Spec{Engine: sandbox.Native, Dir: t.TempDir(), State: s}
+		p := must.Get(sandbox.Prepare(t.Context(), spec))(t)
+		made[name] = must.Get(p.NativeState())(t)
+		must.Do(t, os.WriteFile(filepath.Join(made[name], "file"), nil, 0o400))
+	}
+	left := func() (names []string) {
+		for name, dir := range made {
+			if _, err := os.Stat(dir); err == nil {
+				names = append(names, name)
+			}
+		}
+		return slices.Sorted(slices.Values(names))
+	}
+	remove := func(project string, want int, wantErr string, wantLeft ...string) {
+		t.Helper()
+		n, err := Pruning{Home: home, Kind: sandbox.Native}.States(t.Context(), project)
+		if n != want || !slices.Equal(left(), wantLeft) ||
+			(err == nil) != (wantErr == "") || err != nil && !strings.Contains(err.Error(), wantErr) {
+			t.Errorf("of %q: %d are removed, %v, and %q are left; want %d, %q, %q", project, n, err, left(), want, wantErr,
+				wantLeft)
+		}
+	}
+	remove("/none", 0, "", "a", "b", "b2", "other")
+	remove("/a", 1, "", "b", "b2", "other")
+	makeRecord(t, home, "A", share{Sources: []string{"/p", made["b"]}, Writable: []string{"/p", made["b"]}}, true)
+	remove("", 1, "remove the state "+made["b"]+": a sandbox uses it", "b", "other")
+	must.Do(t, os.RemoveAll(filepath.Join(home, "sessions")))
+	remove("", 1, "", "other")
+	if dirs := must.Get(filepath.Glob(filepath.Join(root, "aileron-native", "*")))(t); len(dirs) != 1 {
+		t.Errorf("%q are left, want that of the other home", dirs)
+	}
+}
+
 // What a native sandbox keeps is a directory of this host, whose path may have links, and to which it may write.
 func TestTheStateOfANativeSandboxIsShared(t *testing.T) {
 	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
@@ -96,7 +139,7 @@ func TestTheStateOfANativeSandboxIsShared(t *testing.T) {
 		b.prepared.Close()
 		want := []string{spec.Dir}
 		if program != "" {
-			kept := must.Get(filepath.Glob(filepath.Join(dir, "real", "aileron-native", "*")))(t)
+			kept := must.Get(filepath.Glob(filepath.Join(dir, "real", "aileron-native", "*", "*", "*")))(t)
 			if want = append(want, kept...); len(kept) != 1 {
 				t.Fatalf("%q is kept", kept)
 			}

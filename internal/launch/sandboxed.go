@@ -125,9 +125,11 @@ type sandboxed struct {
 
 	// From prepare on:
 	prepared *sandbox.Prepared
-	session  *session.Session
-	shared   share // what the sandbox has of this host
-	reaper   *reaper
+	// withoutEngine reports whether the sandbox is native because no engine is installed.
+	withoutEngine bool
+	session       *session.Session
+	shared        share // what the sandbox has of this host
+	reaper        *reaper
 	// described waits for what its connectors and actions are in the sandbox.
 	described func() described
 	tree      sandbox.Tree // of their files; known when the image is
@@ -195,12 +197,12 @@ func (b *sandboxed) open(ctx context.Context) (err error) {
 	begun := sandbox.Begin(ctx, b.spec())
 	if b.session, err = b.Open(ctx, b.Agent, b.Engine, b.stop); err != nil {
 		if notFound := begun.Close(); notFound != nil { // without an engine nothing else matters
-			return notFound
+			return b.offerNative(notFound)
 		}
 		return err
 	}
 	if b.prepared, err = begun.Prepare(ctx); err != nil {
-		return err
+		return b.offerNative(err)
 	}
 	return b.session.NoteMode(b.prepared.Kind())
 }

@@ -57,6 +57,9 @@ func (a *Asker) imageOf(opts *Sandbox, own sandbox.Image, packages []string) (
 	image sandbox.Image, path string, data []byte, err error,
 ) {
 	o := opts.Custom
+	if opts.Native {
+		return own, "", nil, a.checkNative(opts)
+	}
 	if opts.Image != "" {
 		image, err = sandbox.CustomImage(sandbox.Image{Ref: opts.Image}, o.Packages, nil)
 		return image, "", nil, err
@@ -83,6 +86,31 @@ func (a *Asker) imageOf(opts *Sandbox, own sandbox.Image, packages []string) (
 	}
 	image, err = sandbox.CustomImage(own, slices.Concat(packages, o.Packages), data)
 	return image, path, data, err
+}
+
+// checkNative refuses what is to be added to the image of a sandbox that has none.
+func (a *Asker) checkNative(opts *Sandbox) error {
+	home, err := a.Home()
+	if err != nil {
+		return err
+	}
+	dir, _, err := launch.Project(opts.Dir, home)
+	if err != nil {
+		return err
+	}
+	path, data, err := opts.Custom.Read(dir)
+	switch {
+	case err != nil:
+		return err
+	case data != nil:
+		return hint.New(fmt.Errorf("build %s: a native sandbox has this host's programs, and no image", path),
+			"start without it: --dockerfile=off; or use an engine: --sandbox=podman or --sandbox=docker")
+	case len(opts.Custom.Packages) > 0:
+		return hint.New(errors.New("add packages: a native sandbox has this host's programs, and no image"),
+			"install %s on this host, and leave out --packages and packages of the project's file; "+
+				"or use an engine: --sandbox=podman or --sandbox=docker", hint.Listed(opts.Custom.Packages))
+	}
+	return nil
 }
 
 // Read returns the Dockerfile, or nil if there is none. What is read here is what is asked about and built.

@@ -20,6 +20,7 @@ import (
 type Sandbox struct {
 	Image    string // a person's own; "": aileron's
 	Dir      string // of the project
+	Native   bool   // it has this host's programs, and no image
 	ReadOnly bool   // the root file system is read-only
 	Protect  bool   // so are the project's files that the host would run
 	Custom   Custom

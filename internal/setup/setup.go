@@ -144,13 +144,24 @@ func (s *setup) findEngine(ctx context.Context) error {
 		e.Close()
 		return nil
 	}
-	if s.talk == nil {
-		return hint.New(err, "set up the rest without an image: --sandbox=off")
+	native := sandbox.TryNative()
+	const rest = "set up the rest without an image: --sandbox=off"
+	switch {
+	case s.talk == nil && native == nil:
+		return hint.New(err, "%s; or without an engine, if %s is installed on this host: --sandbox=native", rest,
+			s.agent.Name)
+	case s.talk == nil:
+		return hint.New(err, rest)
 	}
 	s.u.Infof("aileron: %v", err)
-	if sandbox.TryNative() == nil {
+	if native == nil {
 		s.u.Infof("aileron: this host can do without an engine, for an agent that is installed on it: "+
 			"aileron setup --sandbox=native %s", s.agent.Name)
+	} else {
+		s.u.Infof("aileron: nor can it do without an engine: %v", native)
+		if remedy := hint.Of(native); remedy != "" {
+			s.u.Infof("hint: %s", remedy)
+		}
 	}
 	yes, askErr := s.talk.Yes(ctx, "set up the rest, without an image?", false)
 	if askErr != nil {

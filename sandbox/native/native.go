@@ -118,6 +118,9 @@ func (*Refusal) ErrorReason() string { return "preflight_failed" }
 
 func (e *Refusal) Error() string { return "seal the sandbox without an engine: " + e.Reason }
 
+// Hint returns what to do, for package hint.
+func (e *Refusal) Hint() string { return e.Remedy }
+
 // CommandError is returned for a command that could not be executed. Code is what a shell would exit with.
 type CommandError struct {
 	Command string

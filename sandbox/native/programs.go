@@ -1,10 +1,7 @@
 package native
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -183,35 +180,4 @@ func interpreter(at string) string {
 		}
 	}
 	return ""
-}
-
-// StateDir returns the directory of this host for what a program keeps from one sandbox to the next, which it makes, by
-// its path without links. It is not below the home of aileron: a sandbox can read where its mounts come from.
-func StateDir(name string, owner Owner) (string, error) {
-	root := filepath.Join(os.Getenv("XDG_STATE_HOME"), "aileron-native")
-	if !filepath.IsAbs(root) {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", err
-		}
-		root = filepath.Join(home, ".local", "state", "aileron-native")
-	}
-	if err := os.MkdirAll(root, 0o711); err != nil { //nolint:gosec // root's sandbox is another user's
-		return "", err
-	}
-	root, err := filepath.EvalSymlinks(root) // of a mount's source no link is followed
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(root, name)
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
-	}
-	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
-		return "", cmp.Or(err, fmt.Errorf("%s is no directory", dir))
-	}
-	if os.Geteuid() != 0 {
-		return dir, nil
-	}
-	return dir, os.Lchown(dir, owner.UID, owner.GID)
 }

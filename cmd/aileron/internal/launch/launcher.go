@@ -17,6 +17,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/protect"
 	"github.com/ALRubinger/aileron/internal/report"
 	"github.com/ALRubinger/aileron/internal/session"
+	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
 	"github.com/ALRubinger/aileron/vault"
 )
@@ -153,6 +154,7 @@ func RunSandboxed(ctx context.Context, a *cli.App, opts *cli.SandboxOptions, s l
 		return err
 	}
 	s.Engine, s.Build, s.Proxy = opts.Engine, opts.Build, opts.Proxy
+	opts.Native = opts.Engine == sandbox.Native
 	if err := opts.ParseShared(l.Home); err != nil {
 		return err
 	}

@@ -2,16 +2,13 @@ package sandbox
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ALRubinger/aileron/cmd/aileron/internal/cli"
-	"github.com/ALRubinger/aileron/internal/detached"
 	"github.com/ALRubinger/aileron/internal/failure"
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/internal/launch"
-	"github.com/ALRubinger/aileron/internal/session"
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
@@ -23,7 +20,7 @@ func newSandboxPruneCommand(a *cli.App) *cobra.Command {
 		Example: "  aileron sandbox prune\n  aileron sandbox prune --state --dir .",
 		Args:    cli.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.OneOf("sandbox", engine, sandbox.Kinds()...); err != nil {
+			if err := cli.OneOf("sandbox", engine, sandbox.Runtimes()...); err != nil {
 				return err
 			}
 			if !state && (dir != "" || yes) {
@@ -33,38 +30,29 @@ func newSandboxPruneCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			e, err := a.FindEngine(cmd.Context(), engine)
-			if err != nil {
-				return err
-			}
-			defer e.Close()
+			p := launch.Pruning{Home: home, Kind: engine, Find: a.FindEngine}
 			if state {
-				return pruneStates(cmd.Context(), a, e, home, dir, yes)
+				return pruneStates(cmd.Context(), a, p, dir, yes)
 			}
-			n, err := e.Sweep(cmd.Context(), func(id string) bool { return session.Alive(home, id) })
+			found, err := p.Leftovers(cmd.Context())
 			if err != nil {
 				return err
-			}
-			processes := e.EndOrphans()
-			outputs, err := detached.Prune(home, 0, func(id string) bool { return session.Alive(home, id) })
-			if err != nil {
-				return fmt.Errorf("remove the output of ended sessions: %w", err)
 			}
 			if a.JSON {
-				return a.PrintJSON(map[string]int{"removed": n, "outputs": outputs, "processes": processes})
+				return a.PrintJSON(found)
 			}
-			a.Infof("aileron: removed %s", hint.Plural(n, "container"))
-			if processes > 0 {
-				a.Infof("aileron: ended processes of removed containers: %d", processes)
+			a.Infof("aileron: removed %s", hint.Plural(found.Containers, "container"))
+			if found.Processes > 0 {
+				a.Infof("aileron: ended processes of removed containers: %d", found.Processes)
 			}
-			if outputs > 0 {
-				a.Infof("aileron: removed the output of %s", hint.Plural(outputs, "detached session"))
+			if found.Outputs > 0 {
+				a.Infof("aileron: removed the output of %s", hint.Plural(found.Outputs, "detached session"))
 			}
 			return nil
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&engine, "sandbox", engine, "the engine: "+hint.Alternatives(sandbox.Kinds()))
+	f.StringVar(&engine, "sandbox", engine, "whose: "+hint.Alternatives(sandbox.Runtimes()))
 	f.BoolVar(&state, "state", false, "remove the kept states of agents instead")
 	f.StringVar(&dir, "dir", "", "with --state: those of this project alone")
 	f.BoolVar(&yes, "yes", false, "with --state: do not ask")
@@ -72,14 +60,14 @@ func newSandboxPruneCommand(a *cli.App) *cobra.Command {
 }
 
 // pruneStates removes the kept states of agents: those of one project, or all of the home.
-func pruneStates(ctx context.Context, a *cli.App, e *sandbox.Engine, home, dir string, yes bool) error {
-	states, whose := sandbox.State{Home: home}, "all projects"
+func pruneStates(ctx context.Context, a *cli.App, p launch.Pruning, dir string, yes bool) error {
+	project, whose := "", "all projects"
 	if dir != "" {
 		var err error
-		if states.Project, _, err = launch.Project(dir, home); err != nil {
+		if project, _, err = launch.Project(dir, p.Home); err != nil {
 			return err
 		}
-		whose = states.Project
+		whose = project
 	}
 	if !yes {
 		if !a.Interactive() {
@@ -91,7 +79,7 @@ func pruneStates(ctx context.Context, a *cli.App, e *sandbox.Engine, home, dir s
 			return err
 		}
 	}
-	n, err := e.RemoveStates(ctx, states)
+	n, err := p.States(ctx, project)
 	if err != nil {
 		return err
 	}
