@@ -40,7 +40,8 @@ func CustomImage(base Image, packages []string, file []byte) (Image, error) {
 		}
 		below := base
 		base = ownImage("project", &below, file)
-		base.project, base.added = true, true
+		base.project = true
+		base.added = true
 		base.Ref = "localhost/aileron/project:" + longDigest([]byte(below.Ref), file)
 		base.Help = "correct the Dockerfile, or start without it: --dockerfile=off"
 	}

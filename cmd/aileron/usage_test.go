@@ -39,7 +39,7 @@ func TestAUsageErrorNamesWhatIsRight(t *testing.T) {
 		{"spec validate", "spec validate takes FILE...; got none"},
 		{"proxy extra words", "proxy takes no arguments; got 2 arguments"},
 		{"demo --sandbox=foo", `--sandbox is "foo"; it must be auto, podman, docker or off`},
-		{"sandbox prune --sandbox=foo", `--sandbox is "foo"; it must be auto, podman or docker`},
+		{"sandbox prune --sandbox=foo", `--sandbox is "foo"; it must be auto, podman, docker or native`},
 		{"sandbox build --sandbox=off", `--sandbox is "off"; it must be auto, podman or docker`},
 		{"sandbox run --sandbox=off -- true", "use aileron run -- CMD"},
 		{"sandbox run --sandbox-build=foo -- true", `--sandbox-build is "foo"; it must be auto, always or never`},
