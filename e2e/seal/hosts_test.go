@@ -74,9 +74,18 @@ func TestAutoIsNativeWhereNoEngineIsInstalled(t *testing.T) {
 		}
 	}
 	p.onHost(withoutEngines)
-	if r := p.run("doctor"); !strings.Contains(r.out+r.err, "works without an engine, for agents that are installed on") {
-		t.Errorf("doctor prints\n%s%s", r.out, r.err)
+	r = p.run("doctor")
+	for _, want := range []string{"warn  engine      neither Podman nor Docker is installed",
+		"works without an engine, for agents that are installed on"} {
+		if !strings.Contains(r.out+r.err, want) {
+			t.Errorf("doctor prints no %q:\n%s%s", want, r.out, r.err)
+		}
 	}
+	key := filepath.Join(filepath.Dir(p.project), "key")
+	must.Do(t, os.WriteFile(key, []byte("sk-ant-"+strings.Repeat("x", 40)+"\n"), 0o600))
+	p.expects(0, "aileron launch claude\n", []string{"neither Podman nor Docker is installed: sandboxes are native",
+		"aileron: claude is set up; start it in the directory of your project:"},
+		"setup", "claude", "--yes", "--key-file", key)
 }
 
 // A container may not make the sandbox's namespaces, or has no whole /proc: it is refused with the reason, and nothing

@@ -457,6 +457,7 @@ var arrows = []arrow{
 	{"internal/setup", "internal/unlock", "the vault, and its passphrase"},
 	{"internal/setup", "sandbox", "builds the agent's image"},
 	{"internal/setup", "sandbox/agents", "what an agent needs"},
+	{"internal/setup", "sandbox/engine", "whether an engine is installed"},
 	{"internal/setup", "spec", "whether connectors can be used together"},
 	{"internal/setup", "spec/catalog", "the connectors that an agent needs"},
 	{"internal/setup", "spec/store", "what is installed"},

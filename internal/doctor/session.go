@@ -161,10 +161,16 @@ func (d *Doctor) checkEngines(ctx context.Context) {
 		}
 	}
 	if responding == 0 && ctx.Err() == nil {
-		_, err := exec.LookPath("podman")
-		d.add(failed("engine", fmt.Errorf("neither Podman nor Docker responds: %w", errors.Join(missing...)),
-			EngineFix(err == nil)))
-		d.add(checkNative())
+		native := checkNative()
+		if native.State == StateOK && !engine.Installed() {
+			d.add(warning("engine", "nothing, for sandboxes are native then; or install Podman (apt-get install podman)",
+				"neither Podman nor Docker is installed"))
+		} else {
+			_, err := exec.LookPath("podman")
+			d.add(failed("engine", fmt.Errorf("neither Podman nor Docker responds: %w", errors.Join(missing...)),
+				EngineFix(err == nil)))
+		}
+		d.add(native)
 	}
 }
 

@@ -129,7 +129,7 @@ func (s *setup) keepWrites() error {
 
 // makeImage builds the agent's image, unless it is there, and returns its name.
 func (s *setup) makeImage(ctx context.Context) (string, error) {
-	if s.options.Engine == "off" || s.noImage {
+	if s.options.Engine == "off" || s.noImage || s.native {
 		return "", nil
 	}
 	if s.agent.Recipe == nil {

@@ -46,6 +46,7 @@ type setup struct {
 	unattended *bool             // to be kept in config.toml; nil: nothing is
 	approve    []string          // likewise: the requests that are asked about
 	noImage    bool              // no engine responds, and a person goes on without
+	native     bool              // sandboxes have this host's programs, and no image
 }
 
 // errSkipped is returned for a secret that a person does not give.

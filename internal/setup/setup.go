@@ -16,6 +16,7 @@ import (
 	"github.com/ALRubinger/aileron/internal/unlock"
 	"github.com/ALRubinger/aileron/sandbox"
 	"github.com/ALRubinger/aileron/sandbox/agents"
+	"github.com/ALRubinger/aileron/sandbox/engine"
 	"github.com/ALRubinger/aileron/spec"
 	"github.com/ALRubinger/aileron/vault"
 )
@@ -136,8 +137,14 @@ func (s *setup) findEngine(ctx context.Context) error {
 		return nil
 	}
 	if s.options.Engine == sandbox.Native {
-		s.noImage = true
+		s.native = true
 		return sandbox.TryNative()
+	}
+	if s.options.Engine == "auto" && !engine.Installed() && sandbox.TryNative() == nil { // as a launch decides
+		s.native = true
+		s.u.Infof("aileron: neither Podman nor Docker is installed: sandboxes are native (--sandbox=native), and take %s "+
+			"from this host", s.agent.Name)
+		return nil
 	}
 	e, err := s.options.FindEngine(ctx, s.options.Engine)
 	if err == nil {
