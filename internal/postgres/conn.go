@@ -3,7 +3,7 @@
 //
 // Each row has its origin, the installation whose log it is, and the number that it has there. The database
 // refuses a row whose content does not have its hash, one that is not chained to the row before it, and one of an
-// origin that another role registered; schema/1.sql has how.
+// origin that another role registered; schema1.sql has how.
 package postgres
 
 import (

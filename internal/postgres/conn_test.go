@@ -1,10 +1,8 @@
-package postgres_test
+package postgres
 
 import (
 	"strings"
 	"testing"
-
-	"github.com/ALRubinger/aileron/internal/postgres"
 )
 
 func TestAnErrorHasNoPasswordOfItsURL(t *testing.T) {
@@ -14,13 +12,36 @@ func TestAnErrorHasNoPasswordOfItsURL(t *testing.T) {
 		"postgres://u:canary@h/db?servicefile=canary",
 		"postgres://u:canary@[h/db", "user=u password=canary",
 	} {
-		_, err := postgres.Parse(text, func(string) string { return "" })
+		_, err := Parse(text, func(string) string { return "" })
 		if err == nil || strings.Contains(err.Error(), "canary") {
 			t.Errorf("Parse(%q): %v", text, err)
 		}
 	}
-	d, err := postgres.Parse("postgres://u:canary@db.example/audit", func(string) string { return "" })
+	d, err := Parse("postgres://u:canary@db.example/audit", func(string) string { return "" })
 	if err != nil || d.String() != "postgres db.example:5432 audit" {
 		t.Errorf("Parse: %v, %v", d, err)
+	}
+}
+
+// A connection to another host is encrypted and verified, unless the URL or the environment says otherwise.
+func TestAConnectionToAnotherHostIsVerified(t *testing.T) {
+	none := func(string) string { return "" }
+	d, err := Parse("postgres://u@db.example/audit", none)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := d.config; c.TLSConfig == nil || c.TLSConfig.InsecureSkipVerify || c.TLSConfig.ServerName != "db.example" ||
+		len(c.Fallbacks) > 0 {
+		t.Errorf("the connection has %+v, and the fallbacks %v", c.TLSConfig, c.Fallbacks)
+	}
+	for _, text := range []string{"postgres://u@db.example/audit?sslmode=disable", "postgres://u@127.0.0.1/audit",
+		"postgres:///audit?host=/run/postgresql"} {
+		d, err := Parse(text, none)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text != "postgres://u@127.0.0.1/audit" && d.config.TLSConfig != nil {
+			t.Errorf("%s is encrypted", text)
+		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // migrations has the statements that bring the schema to each version, in files of these names.
 //
-//go:embed schema/*.sql
+//go:embed schema*.sql
 var migrations embed.FS
 
 // schemaVersion is the version of the newest file of migrations.
@@ -52,7 +52,7 @@ func (d *Database) migrate(ctx context.Context) (had int, err error) {
 		return had, newer(had)
 	}
 	for v := had + 1; v <= schemaVersion; v++ {
-		sql, err := migrations.ReadFile(fmt.Sprintf("schema/%d.sql", v))
+		sql, err := migrations.ReadFile(fmt.Sprintf("schema%d.sql", v))
 		if err != nil {
 			return had, err
 		}
