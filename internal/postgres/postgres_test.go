@@ -183,6 +183,9 @@ func TestTheDatabaseRefusesRowsThatAreNotTheOrigins(t *testing.T) {
 			"VALUES ('x', 'y', 'shipper')", "violates row-level security policy"},
 		"a key of another origin": {"other", "INSERT INTO aileron.origins (origin, key) SELECT " +
 			"'01ARZ3NDEKTSV4RRFFQ69G5FAV', key FROM aileron.origins", "origins_key"},
+		"a function in the place of another": {"owner", "CREATE SCHEMA mine; CREATE FUNCTION mine.sha256(bytea) " +
+			"RETURNS bytea LANGUAGE sql AS $$SELECT '\\x00'::bytea$$; SET search_path = mine, pg_catalog; " +
+			fmt.Sprintf(copyRow, "hash", "'00'"), "events_hash"},
 		"a change":           {"shipper", "UPDATE aileron.events SET path = '/'", "permission denied"},
 		"a removal":          {"shipper", "DELETE FROM aileron.heads", "permission denied"},
 		"reading what is in": {"shipper", "SELECT path FROM aileron.events", "permission denied"},

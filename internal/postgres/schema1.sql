@@ -3,29 +3,31 @@
 -- What a role may do: one that ships rows gets INSERT on the four tables below, and SELECT of the columns that it
 -- needs to go on where it was. Row security lets it add rows of origins that it registered, and of no others. One that
 -- reads gets SELECT. No role but the owner can change or remove a row.
+--
+-- The bodies of functions are parsed here, and not where they are called: a role that adds rows cannot put functions of
+-- its own in the place of sha256() and the others by its search_path.
+SET LOCAL search_path = pg_catalog, pg_temp;
 CREATE SCHEMA aileron;
 
 CREATE TABLE aileron.schema_version (version integer NOT NULL);
 
 -- utc writes a time as RFC 3339 has it.
-CREATE FUNCTION aileron.utc(at timestamptz) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$
-SELECT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
-$$;
+CREATE FUNCTION aileron.utc(at timestamptz) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE
+RETURN to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"');
 
 -- quoted writes a text as Go's encoding/json does.
-CREATE FUNCTION aileron.quoted(t text) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$
-SELECT CASE WHEN t !~ '[^ !#-%''-;=?-\[\]-~]' THEN '"' || t || '"' ELSE
+CREATE FUNCTION aileron.quoted(t text) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE WHEN t !~ '[^ !#-%''-;=?-\[\]-~]' THEN '"' || t || '"' ELSE
   replace(replace(replace(replace(replace(to_json(t)::text, '<', '\u003c'), '>', '\u003e'), '&', '\u0026'),
-    chr(8232), '\u2028'), chr(8233), '\u2029') END
-$$;
+    chr(8232), '\u2028'), chr(8233), '\u2029') END;
 
 -- row_hash returns the hash of a row, as docs/audit.md describes it under "Exact bytes".
 CREATE FUNCTION aileron.row_hash(prev_hash text, seq bigint, id text, event text, session_id text, source text,
   decision text, reason text, connector_fqn text, connector_version text, tool text, operation text, binding text,
   method text, scheme text, host text, port bigint, path text, http_version text, status bigint, request_bytes bigint,
   response_bytes bigint, redactions bigint, duration_us bigint, ts text, fields text)
-RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$
-SELECT encode(sha256(convert_to(prev_hash || '{"seq":' || seq
+RETURNS text LANGUAGE sql STABLE PARALLEL SAFE
+RETURN encode(sha256(convert_to(prev_hash || '{"seq":' || seq
   || ',"id":' || aileron.quoted(id) || ',"event":' || aileron.quoted(event)
   || ',"session_id":' || aileron.quoted(session_id) || ',"source":' || aileron.quoted(source)
   || ',"decision":' || aileron.quoted(decision) || ',"reason":' || aileron.quoted(reason)
@@ -37,16 +39,14 @@ SELECT encode(sha256(convert_to(prev_hash || '{"seq":' || seq
   || ',"path":' || aileron.quoted(path) || ',"http_version":' || aileron.quoted(http_version)
   || ',"status":' || status || ',"request_bytes":' || request_bytes || ',"response_bytes":' || response_bytes
   || ',"redactions":' || redactions || ',"duration_us":' || duration_us
-  || ',"ts":"' || ts || '","fields":' || fields || '}', 'UTF8')), 'hex')
-$$;
+  || ',"ts":"' || ts || '","fields":' || fields || '}', 'UTF8')), 'hex');
 
 -- key_fits reports whether a public key is one of an origin: its name has the origin, and its fingerprint is right.
-CREATE FUNCTION aileron.key_fits(origin text, key text) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE AS $$
-SELECT key ~ '^github\.com/ALRubinger/aileron/audit/[0-9A-HJKMNP-TV-Z]{26}\+[0-9a-f]{8}\+[A-Za-z0-9+/]{44}$'
+CREATE FUNCTION aileron.key_fits(origin text, key text) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+RETURN key ~ '^github\.com/ALRubinger/aileron/audit/[0-9A-HJKMNP-TV-Z]{26}\+[0-9a-f]{8}\+[A-Za-z0-9+/]{44}$'
   AND substr(key, 37, 26) = origin
   AND substr(key, 64, 8) = encode(substr(sha256(convert_to(substr(key, 1, 62) || chr(10), 'UTF8')
-    || decode(right(key, 44), 'base64')), 1, 4), 'hex')
-$$;
+    || decode(right(key, 44), 'base64')), 1, 4), 'hex');
 
 -- An origin is bound to the key that signs its heads, and to the role that registered it first.
 CREATE TABLE aileron.origins (
