@@ -31,7 +31,8 @@ func TestShippedEventsAreAskedForAsThoseOfTheLog(t *testing.T) {
 		t.Errorf("without a log: %q %q %d", out, errs, code)
 	}
 	c.write(oldRows()...)
-	if _, errs, code := c.run("audit", "ship", "--to", at); code != 1 || !strings.Contains(errs, "has no tables of aileron") {
+	_, errs, code := c.run("audit", "ship", "--to", at)
+	if code != 1 || !strings.Contains(errs, "has no tables of aileron") {
 		t.Errorf("without tables: %q %d", errs, code)
 	}
 	if out := c.ok("audit", "ship", "--migrate", "--to", at); out != "version 1, was 0\n" {

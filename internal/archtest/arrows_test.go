@@ -235,6 +235,7 @@ var arrows = []arrow{
 	{"internal/demo", "spec/store", "installs the demo's connector"},
 	{"internal/demo", "vault", "binds the demo's secret"},
 	{"internal/destination", "internal/ship", "sends rows to what a URL names"},
+	{"internal/destination", "audit", "the head of what is there"},
 	{"internal/destination", "internal/filelock", "of several processes of a home, one ships"},
 	{"internal/destination", "internal/jetstream", "a stream"},
 	{"internal/destination", "internal/otlp", "a collector"},

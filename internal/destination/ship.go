@@ -26,7 +26,7 @@ func Migrate(ctx context.Context, o Options) (from, to int, err error) {
 		return 0, 0, err
 	}
 	defer t.Close()
-	m, ok := t.(Migrator)
+	m, ok := t.Target.(Migrator)
 	if !ok {
 		return 0, 0, fmt.Errorf("%s has nothing that could be created", t)
 	}
@@ -36,8 +36,8 @@ func Migrate(ctx context.Context, o Options) (from, to int, err error) {
 // Options is what to ship, and how.
 type Options struct {
 	Home    string
-	To      *url.URL
-	Version string // of aileron
+	From    func() (*url.URL, error) // reads the URL; it is called again for a new connection
+	Version string                   // of aileron
 	Env     func(string) string
 	Follow  bool // go on with each new row until the context ends
 	Report  func(format string, args ...any)
@@ -61,19 +61,19 @@ func Ship(ctx context.Context, o Options) (sent ship.Sent, err error) {
 	return s.Once(ctx)
 }
 
-// open returns the target of a URL.
-func open(o Options) (ship.Target, error) {
-	switch scheme := o.To.Scheme; {
+// targetOf returns the target of a URL.
+func targetOf(at *url.URL, o Options) (ship.Target, error) {
+	switch scheme := at.Scheme; {
 	case slices.Contains(postgres.Schemes, scheme):
-		d, err := postgres.Parse(o.To.String(), o.Env)
+		d, err := postgres.Parse(at.String(), o.Env)
 		if err != nil {
 			return nil, err
 		}
 		return postgres.NewTarget(d), nil
 	case slices.Contains(jetstream.Schemes, scheme):
-		return jetstream.Parse(o.To)
+		return jetstream.Parse(at)
 	case slices.Contains(otlp.Schemes, scheme):
-		return otlp.NewTarget(o.To, o.Env, o.Home, o.Version, o.Report)
+		return otlp.NewTarget(at, o.Env, o.Home, o.Version, o.Report)
 	default:
 		return nil, fmt.Errorf("rows cannot be shipped to a URL of %s: it must be postgres, nats, tls, otlp+http or "+
 			"otlp+https", scheme)

@@ -61,7 +61,9 @@ func NewTarget(u *url.URL, env Environment, home, version string, report func(st
 	}
 	sum := sha256.Sum256([]byte(at.Scheme + "://" + at.Host + at.Path))
 	t := &LogTarget{cursor: filepath.Join(home, "audit.shipped-"+hex.EncodeToString(sum[:4])), report: report}
-	t.logs = newLogClient(newUploader(e, version, nil), resourceOf(Options{Version: version}), version)
+	once := make(chan struct{})
+	close(once) // the shipper tries again, and not the uploader
+	t.logs = newLogClient(newUploader(e, version, once), resourceOf(Options{Version: version}), version)
 	return t, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -203,10 +204,10 @@ func (s *Session) beginShipping(context.Context) (err error) {
 	if where == "" {
 		return nil
 	}
-	o := destination.Options{Home: s.opts.Home, Version: s.opts.Version, Env: os.Getenv, Report: s.opts.Infof}
-	if o.To, err = destination.ParseSetting(where); err == nil {
-		s.ships, err = destination.Begin(o)
-	}
+	s.ships, err = destination.Begin(destination.Options{
+		Home: s.opts.Home, Version: s.opts.Version, Env: os.Getenv, Report: s.opts.Infof,
+		From: func() (*url.URL, error) { return destination.ParseSetting(where) },
+	})
 	if err != nil {
 		return hint.New(fmt.Errorf("ship the audit log: audit.ship in config.toml: %w", err),
 			"it must be a URL as of aileron audit ship --to, or @FILE with one")

@@ -16,6 +16,7 @@
 package ship
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -228,7 +229,7 @@ func (s *Shipper) next(ctx context.Context) (b *Batch, more bool, err error) {
 	b = &Batch{Origin: s.origin, After: *s.after, Rows: s.rows[:0]}
 	size, last, most := 0, b.After, maxBytes
 	if t, ok := s.target.(interface{ MaxBytes() int }); ok {
-		most = t.MaxBytes()
+		most = cmp.Or(t.MaxBytes(), most)
 	}
 	err = s.log.EachStored(ctx, b.After.Seq, maxRows, func(r *audit.StoredRow) error {
 		if r.Seq > last.Seq+1 && len(b.Rows) > 0 {

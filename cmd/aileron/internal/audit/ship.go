@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +34,8 @@ func newAuditShipCommand(a *cli.App) *cobra.Command {
 			if once && (o.Follow || migrate) || o.Follow && migrate {
 				return failure.Usagef("only one of --once, --follow and --migrate can be used")
 			}
-			if o.To, err = destination.ParseURL(to, a.Getenv); err != nil {
+			o.From = func() (*url.URL, error) { return destination.ParseURL(to, a.Getenv) }
+			if _, err := o.From(); err != nil {
 				return failure.Usagef("--to: %w", err)
 			}
 			if migrate {
