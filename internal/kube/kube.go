@@ -49,10 +49,10 @@ const (
 	Plane    Form = "plane"    // the plane alone, for a sandbox that is claimed
 )
 
-// The users of the containers.
+// The users of aileron's containers. That of its image is planeUser, whose directories there are its own.
 const (
-	planeUser = 65533
-	relayUser = 65532
+	planeUser   = 65532
+	gatewayUser = 65533
 )
 
 // Options are what is printed. Zero values are the defaults of each comment.
@@ -125,9 +125,9 @@ func (o Options) validate() error {
 	if !slices.Contains([]Shape{Sidecar, Pods}, o.Shape) || !slices.Contains([]Form{Plain, Template, Plane}, o.Form) {
 		return fmt.Errorf("there is no shape %q as %q", shorten(string(o.Shape)), shorten(string(o.Form)))
 	}
-	if o.AgentUser < 1 || o.AgentUser > 1<<31-1 || o.AgentUser == planeUser || o.AgentUser == relayUser {
+	if o.AgentUser < 1 || o.AgentUser > 1<<31-1 || o.AgentUser == planeUser || o.AgentUser == gatewayUser {
 		return hint.New(fmt.Errorf("the agent's user is %d", o.AgentUser),
-			"it must be a number from 1 that is neither %d nor %d, which are aileron's own", relayUser, planeUser)
+			"it must be a number from 1 that is neither %d nor %d, which are aileron's own", planeUser, gatewayUser)
 	}
 	if slices.ContainsFunc(o.NamePorts, func(p uint16) bool { return p == 0 || p == 53 || p == 3128 || p == 8443 }) {
 		return hint.New(fmt.Errorf("the ports of names are %v", o.NamePorts),
@@ -245,8 +245,8 @@ func (p page) SecretsName() string { return p.Name + "-secrets" }
 // PlaneUser is the plane's user.
 func (page) PlaneUser() int { return planeUser }
 
-// RelayUser is the relay's.
-func (page) RelayUser() int { return relayUser }
+// GatewayUser is that as which the gateway serves.
+func (page) GatewayUser() int { return gatewayUser }
 
 // Restart is the policy of the agent's Pod; "" leaves it to the controller of a template.
 func (p page) Restart() string {
