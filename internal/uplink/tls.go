@@ -99,6 +99,8 @@ func refusal(err error) string {
 		return "it does not speak TLS"
 	case strings.Contains(err.Error(), "didn't provide a certificate"):
 		return "it has no certificate"
+	case strings.Contains(err.Error(), "unsupported application protocols"):
+		return "it does not speak " + protocol
 	case strings.Contains(err.Error(), "unsupported versions"):
 		return "it speaks no TLS 1.3"
 	}

@@ -187,6 +187,7 @@ func TestOthersAreRefusedByName(t *testing.T) {
 				{"another's certificate", with(func(c *tls.Config) { c.Certificates = []tls.Certificate{stranger(t)} }),
 					"the certificate is not that of this session's " + role + ": its public key is sha256:"},
 				{"TLS 1.2", with(func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), "it speaks no TLS 1.3"},
+				{"a browser", with(func(c *tls.Config) { c.NextProtos = []string{"h2"} }), "it does not speak aileron-uplink/1"},
 				{"no TLS", nil, "it does not speak TLS"},
 			} {
 				raw := must.Get(net.Dial("tcp", p.at))(t)

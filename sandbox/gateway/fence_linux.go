@@ -34,8 +34,8 @@ type target struct {
 func (t target) String() string { return fmt.Sprintf("%s (%s %s)", t.what, t.network, t.at) }
 
 const (
-	fenceTime  = time.Second // an answer of this network comes in less
-	fencePause = time.Second // between tests that fail
+	fenceTime  = time.Second     // an answer of this network comes in less
+	fencePause = time.Second / 4 // between tests that fail
 	fenceAgain = 30 * time.Second
 )
 

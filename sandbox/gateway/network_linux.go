@@ -143,13 +143,8 @@ func hasIPv6() bool {
 // loopback, there are no others.
 //
 // In a Pod, where there are other devices, "meta skuid 65533 accept" comes first in each chain, and "oifname lo accept"
-// takes the place of the source address: it is what the packets of an answer leave by. A redirected packet has the
-// device of its first route until it leaves, so one more chain looks there:
-//
-//	chain leave { type filter hook postrouting priority 0; policy drop;
-//	  oifname lo accept
-//	  meta skuid 65533 accept
-//	}
+// takes the place of the source address: it is what the packets of an answer leave by. A redirected packet still has the
+// device of its first route here, and its new address lets it pass.
 func (cfg Config) installRules() error {
 	c, err := nftables.New()
 	if err != nil {
@@ -165,8 +160,16 @@ func (cfg Config) installRules() error {
 	return nil
 }
 
+// addTable adds a table in the place of that of a gateway that was killed, whose rules hold until then.
+func addTable(c *nftables.Conn, family nftables.TableFamily) *nftables.Table {
+	table := &nftables.Table{Family: family, Name: "aileron"}
+	c.AddTable(table) // else there may be none to delete
+	c.DelTable(table)
+	return c.AddTable(table)
+}
+
 func (cfg Config) redirectRules(c *nftables.Conn) {
-	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "aileron"})
+	table := addTable(c, nftables.TableFamilyIPv4)
 	nat := c.AddChain(&nftables.Chain{
 		Name: "redirect", Table: table, Type: nftables.ChainTypeNAT,
 		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest,
@@ -186,9 +189,10 @@ func (cfg Config) redirectRules(c *nftables.Conn) {
 	add(nat, loopback4(), accepted())
 	add(nat, protocol(unix.IPPROTO_TCP), redirectTo(redirectAddr))
 
-	seal := droppingChain(c, table, "seal", nftables.ChainHookOutput)
+	seal := sealChain(c, table)
 	if cfg.Pod {
-		cfg.podRules(c, table, seal)
+		add(seal, user(cfg.Plane), accepted())
+		add(seal, byLoopback(), accepted())
 	}
 	add(seal, loopback4(), accepted())
 	if !cfg.Pod {
@@ -198,21 +202,13 @@ func (cfg Config) redirectRules(c *nftables.Conn) {
 	add(seal, rejected(unix.NFT_REJECT_ICMP_UNREACH, icmpAdminProhibited))
 }
 
-// podRules accepts packets of the plane, and those that stay in the Pod, in the seal and where they leave.
-func (cfg Config) podRules(c *nftables.Conn, table *nftables.Table, seal *nftables.Chain) {
-	leave := droppingChain(c, table, "leave", nftables.ChainHookPostrouting)
-	for _, chain := range []*nftables.Chain{seal, leave} {
-		for _, match := range [][]expr.Any{user(cfg.Plane), byLoopback()} {
-			c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(match, accepted()...)})
-		}
-	}
-}
-
 func (cfg Config) sealIPv6(c *nftables.Conn) {
-	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv6, Name: "aileron"})
-	seal := droppingChain(c, table, "seal", nftables.ChainHookOutput)
+	table := addTable(c, nftables.TableFamilyIPv6)
+	seal := sealChain(c, table)
 	if cfg.Pod {
-		cfg.podRules(c, table, seal)
+		for _, match := range [][]expr.Any{user(cfg.Plane), byLoopback()} {
+			c.AddRule(&nftables.Rule{Table: table, Chain: seal, Exprs: append(match, accepted()...)})
+		}
 	}
 	self := netip.IPv6Loopback().As16()
 	reject := rejected(unix.NFT_REJECT_ICMP_UNREACH, icmp6AdminProhibited)
@@ -227,12 +223,11 @@ const (
 	icmp6AdminProhibited = 1
 )
 
-// droppingChain adds a chain that drops what none of its rules accepts.
-func droppingChain(c *nftables.Conn, table *nftables.Table, name string, hook *nftables.ChainHook) *nftables.Chain {
+func sealChain(c *nftables.Conn, table *nftables.Table) *nftables.Chain {
 	drop := nftables.ChainPolicyDrop
 	return c.AddChain(&nftables.Chain{
-		Name: name, Table: table, Type: nftables.ChainTypeFilter,
-		Hooknum: hook, Priority: nftables.ChainPriorityFilter, Policy: &drop,
+		Name: "seal", Table: table, Type: nftables.ChainTypeFilter,
+		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityFilter, Policy: &drop,
 	})
 }
 

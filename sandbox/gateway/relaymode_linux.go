@@ -33,14 +33,6 @@ func runRelay(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("listen: %w", err)
 	}
 	defer l.close()
-	var dialled net.Listener // where the plane dials in
-	if rc.Listen != "" {
-		var lc net.ListenConfig
-		if dialled, err = lc.Listen(ctx, "tcp", rc.Listen); err != nil {
-			return fmt.Errorf("listen for the plane: %w", err)
-		}
-		defer dialled.Close()
-	}
 	if err := cfg.dropOwnPrivileges(); err != nil {
 		return fmt.Errorf("drop privileges: %w", err)
 	}
@@ -57,6 +49,14 @@ func runRelay(ctx context.Context, cfg Config) error {
 		}})
 	if err != nil {
 		return err
+	}
+	var dialled net.Listener // where the plane dials in; until the fence holds, it is refused
+	if rc.Listen != "" {
+		var lc net.ListenConfig
+		if dialled, err = lc.Listen(ctx, "tcp", rc.Listen); err != nil {
+			return fmt.Errorf("listen for the plane: %w", err)
+		}
+		defer dialled.Close()
 	}
 	if _, err := io.WriteString(cfg.Ready, "ready\n"); err != nil {
 		return fmt.Errorf("report that the relay is ready: %w", err)

@@ -32,6 +32,9 @@ func main() {
 	run := gateway.Run
 	if os.Getenv("CHECK") != "" {
 		run = gateway.Check
+		if patience, err := time.ParseDuration(os.Getenv("CHECK")); err == nil {
+			time.AfterFunc(patience, stop)
+		}
 	}
 	if err := run(ctx, cfg); err != nil {
 		fmt.Fprintln(os.Stderr, "gateway:", err)
