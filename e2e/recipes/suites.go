@@ -40,6 +40,7 @@ func chains() []chain {
 		{"cmd/aileron sandbox e2e/faults e2e/images e2e/seal e2e/serve", []step{{"podman", base}, {"docker", base}}},
 		{"e2e/images", []step{{"podman", tools}, {"docker", tools}}},
 		{"e2e/documents", []step{{"podman", append(tools, Kubectl())}}},
+		{"e2e/kube", []step{{"podman", tools}}},
 		{"e2e/oauth", []step{{"podman", append(base, Google())}}},
 		{"e2e/matrix e2e/catalog", []step{{"podman", []Image{Services()}}}}, // with what it is on top of
 		{"e2e/har", []step{{"podman", []Image{HAR()}}}},

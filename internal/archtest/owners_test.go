@@ -37,6 +37,7 @@ var owners = []owner{
 	{"github.com/google/martian/v3", "proxy/capture/*.go", "as in audit/export/harentry.go"},
 	{"github.com/google/martian/v3", "audit/export/harentry.go", "the types of HAR 1.2; its Logger needs its own proxy"},
 	{"github.com/google/nftables", "sandbox/gateway/*.go", "the gateway's rules without tools in the image"},
+	{"github.com/google/nftables", "e2e/kube/*_test.go", "stands in for a NetworkPolicy"},
 	{"github.com/jackc/pgx/v5", "internal/postgres/*.go", "the protocol of PostgreSQL, its URLs and password files"},
 	{"github.com/mmcloughlin/avo", "proxy/scrub/internal/asm/*.go", "generates assembly, in a module of its own"},
 	{"github.com/modelcontextprotocol/go-sdk", "internal/mcpserver/*.go", "the protocol of MCP, and its clients in tests"},
@@ -89,12 +90,12 @@ var owners = []owner{
 	{"go.opentelemetry.io/proto/otlp", "internal/otlp/*.go", "the official protobufs"},
 	{"google.golang.org/grpc", "e2e/protocol/*_test.go", "a gRPC client and server of other people"},
 	{"google.golang.org/protobuf", "internal/otlp/*.go", "encodes the protobufs of OpenTelemetry"},
-	{"k8s.io/api", "internal/kube/*_test.go", "the API's own types read what is printed"},
-	{"k8s.io/apimachinery", "internal/kube/*_test.go", "as k8s.io/api, and which names are valid"},
+	{"k8s.io/api", "internal/kube/*_test.go e2e/kube/*_test.go", "the API's own types read what is printed"},
+	{"k8s.io/apimachinery", "internal/kube/*_test.go e2e/kube/*_test.go", "as k8s.io/api, and which names are valid"},
 	{"k8s.io/pod-security-admission", "internal/kube/*_test.go", "which Pods are restricted, as the API server decides"},
 	{"modernc.org/libc", "audit/internal/table/*.go", "memory that SQLite is given"},
 	{"modernc.org/sqlite", "audit/internal/table/*.go", "the audit log"},
-	{"sigs.k8s.io/yaml", "internal/kube/*_test.go", "YAML as the API server reads it, strictly"},
+	{"sigs.k8s.io/yaml", "internal/kube/*_test.go e2e/kube/*_test.go", "YAML as the API server reads it, strictly"},
 	{"software.sslmate.com/src/go-pkcs12", "ca/java.go e2e/recipes/java.go", "Java's trust stores, theirs and ours"},
 }
 

@@ -143,8 +143,8 @@ func hasIPv6() bool {
 // loopback, there are no others.
 //
 // In a Pod, where there are other devices, "meta skuid 65533 accept" comes first in each chain, and "oifname lo accept"
-// takes the place of the source address: it is what the packets of an answer leave by. A redirected packet still has the
-// device of its first route here, and its new address lets it pass.
+// takes the place of the source address: it is what the packets of an answer leave by. A redirected packet still has
+// the device of its first route here, and its new address lets it pass.
 func (cfg Config) installRules() error {
 	c, err := nftables.New()
 	if err != nil {
