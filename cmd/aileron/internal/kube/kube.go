@@ -27,8 +27,9 @@ func newRenderCommand(a *cli.App) *cobra.Command {
 		Use:   "render NAME [-- COMMAND [ARG...]]",
 		Short: "Print an agent's Pod and its proxy as YAML",
 		Example: `  aileron kube render fix-123 --shape=pods --image=registry.example/aileron:1 \
-    --agent-image=registry.example/agent:1 -- opencode run "fix the bug" | kubectl apply -f -
-  aileron kube render agents --form=template --image=… --agent-image=…   # for agent-sandbox`,
+    --agent-image=registry.example/agent:1 -- sh -c 'make test' |
+    kubectl apply -f -
+  aileron kube render agents --form=template --image=… --agent-image=…`,
 		Args: cli.UsageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			o.Name, o.Command = args[0], args[1:]
