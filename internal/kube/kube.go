@@ -10,22 +10,17 @@
 package kube
 
 import (
-	"bytes"
 	"cmp"
 	"embed"
-	"encoding/json"
 	"fmt"
 	"io"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"text/template"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/ALRubinger/aileron/internal/hint"
-	"github.com/ALRubinger/aileron/internal/trust"
 )
 
 // Shape is how a sandbox and its plane are divided among Pods.
@@ -75,7 +70,7 @@ type Options struct {
 	Relay string
 }
 
-//go:embed *.yaml.tmpl
+//go:embed yaml
 var sources embed.FS
 
 var (
@@ -164,131 +159,10 @@ func Render(w io.Writer, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	t, err := template.New("").Funcs(template.FuncMap{"quote": quote, "indent": indent}).ParseFS(sources, "*.yaml.tmpl")
-	if err != nil {
-		return err
-	}
-	p := page{Options: o}
-	if p.PodSpec, err = p.execute(t, "podspec-"+map[Shape]string{Sidecar: "sidecar", Pods: "relay"}[o.Shape]); err != nil {
-		return err
-	}
-	if p.GrantsVolume, err = p.execute(t, "grants"); err != nil {
-		return err
-	}
-	name := map[Form]string{Template: "sandboxtemplate", Plane: "plane"}[o.Form]
-	if o.Form == Plain {
-		name = string(o.Shape)
-	}
-	text, err := p.execute(t, name)
+	name := map[Form]string{Template: "sandboxtemplate", Plane: "plane", Plain: string(o.Shape)}[o.Form]
+	text, err := o.fill(name)
 	if err == nil {
-		_, err = io.WriteString(w, strings.TrimRight(text, "\n")+"\n")
+		_, err = io.WriteString(w, text)
 	}
 	return err
-}
-
-// page is what the templates read.
-type page struct {
-	Options
-	PodSpec, GrantsVolume string
-}
-
-// execute returns what a template prints: a file, or what one of them defines.
-func (p page) execute(t *template.Template, name string) (string, error) {
-	if f := t.Lookup(name + ".yaml.tmpl"); f != nil && t.Lookup(name) == nil {
-		name += ".yaml.tmpl"
-	}
-	var out bytes.Buffer
-	err := t.ExecuteTemplate(&out, name, p)
-	return out.String(), err
-}
-
-// quote returns a string as YAML reads it, on one line: JSON is YAML.
-func quote(s string) (string, error) {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	err := e.Encode(s)
-	return strings.TrimSuffix(out.String(), "\n"), err
-}
-
-func indent(n int, text string) string {
-	pad := strings.Repeat(" ", n)
-	lines := strings.Split(strings.Trim(text, "\n"), "\n")
-	return pad + strings.Join(lines, "\n"+pad)
-}
-
-// meta is the metadata of one object.
-type meta struct {
-	Name, Namespace, ThisName, Component string
-}
-
-// As returns the metadata of an object of this session.
-func (p page) As(name, component string) meta {
-	return meta{Name: p.Name, Namespace: p.Namespace, ThisName: name, Component: component}
-}
-
-// AgentName is the name of the agent's Pod, and PlaneName that of the plane's.
-func (p page) AgentName() string { return p.Name + "-agent" }
-
-// PlaneName is the name of the plane's Pod.
-func (p page) PlaneName() string { return p.Name + "-plane" }
-
-// UplinkSecret is the Secret with the key that both sides share.
-func (p page) UplinkSecret() string { return p.Name + "-uplink" }
-
-// GrantsName is the ConfigMap with grants.toml.
-func (p page) GrantsName() string { return p.Name + "-grants" }
-
-// SecretsName is the Secret with what grants.toml names.
-func (p page) SecretsName() string { return p.Name + "-secrets" }
-
-// PlaneUser is the plane's user.
-func (page) PlaneUser() int { return planeUser }
-
-// GatewayUser is that as which the gateway serves.
-func (page) GatewayUser() int { return gatewayUser }
-
-// Restart is the policy of the agent's Pod; "" leaves it to the controller of a template.
-func (p page) Restart() string {
-	if p.Form == Template {
-		return ""
-	}
-	return "Never"
-}
-
-// HasRelay reports whether the agent's Pod has a relay.
-func (p page) HasRelay() bool { return p.Shape == Pods }
-
-// RelayAddress is where the plane dials.
-func (p page) RelayAddress() string {
-	if p.Form == Plane {
-		return p.Relay
-	}
-	return p.AgentName() + ":8443"
-}
-
-// PortList is the ports of names, as a flag has them.
-func (p page) PortList() string {
-	var list []string
-	for _, port := range p.NamePorts {
-		list = append(list, strconv.Itoa(int(port)))
-	}
-	return strings.Join(list, ",")
-}
-
-// Variable is one of a container's environment.
-type Variable struct{ Name, Value string }
-
-// Env is the environment of the agent.
-func (page) Env() []Variable {
-	e := trust.Environment{
-		Proxy: "http://127.0.0.1:3128", NoProxy: []string{"localhost", "127.0.0.1", "::1", "aileron.internal"},
-		CA: "/etc/aileron/proxy/ca.pem", Bundle: "/etc/aileron/proxy/bundle.pem",
-	}
-	list := []Variable{{"AILERON_API_URL", "http://aileron.internal/v1"}}
-	for _, pair := range e.Variables() {
-		name, value, _ := strings.Cut(pair, "=")
-		list = append(list, Variable{name, value})
-	}
-	return list
 }

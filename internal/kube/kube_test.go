@@ -233,7 +233,7 @@ func TestTemplates(t *testing.T) {
 // The command is one argument for one, whatever is in it.
 func TestACommandIsWhatWasGiven(t *testing.T) {
 	want := []string{"sh", "-c", "a: b # c\n- d: {e: f}\n\"'\\ ---\t\n...", "!!binary x", "*alias", "&anchor", "%d",
-		"null", "true", "0x1f", "", " ", "<&>", "{{ .Image }}", "ü🚀"}
+		"null", "true", "0x1f", "", " ", "<&>", "<<image>>", "[[env]]", "ü🚀"}
 	for _, shape := range []kube.Shape{kube.Sidecar, kube.Pods} {
 		o := options(shape, kube.Plain)
 		o.Command = want
