@@ -9,9 +9,9 @@ import (
 	"github.com/ALRubinger/aileron/internal/trust"
 )
 
-// fill returns a file of yaml. <<value>> in a line becomes a value, and a line that is [[block]] becomes lines, indented
-// as it is: another file, or a list of values. What is filled in is not read for either. text/template would do the
-// same, and add five megabytes to the program: the linker must keep every method that a template might name.
+// fill returns a file of yaml. <<value>> in a line becomes a value, and a line that is [[block]] becomes lines,
+// indented as it is: another file, or a list of values. What is filled in is not read for either. text/template would
+// do the same, and add five megabytes to the program: the linker must keep every method that a template might name.
 func (o Options) fill(name string) (string, error) {
 	source, err := sources.ReadFile("yaml/" + name + ".yaml")
 	if err != nil {

@@ -394,6 +394,26 @@ func TestAPlaneThatTheSandboxReachesIsRefused(t *testing.T) {
 	})
 }
 
+// Where the plane listens, its port is the one hole of the fence.
+func TestARelayConnectsToAPlaneThatListens(t *testing.T) {
+	inPod(t, func(t *testing.T, p *pod) {
+		key := must.Get(uplink.ParseKey(testKey))(t)
+		plane := must.Get(uplink.Listen(uplink.Config{Key: key, Address: nodeAddr + ":0"}))(t)
+		defer plane.Close()
+		b := &box{t: t, answer: "HTTP/1.1 200 OK\r\n\r\n", targets: make(chan string, 64)}
+		go acceptAll(plane.Redirect, b.connected)
+		at := plane.Redirect.Addr().(*net.TCPAddr)
+		fence(t, uint16(at.Port))
+		_, stdout, stderr := p.start(65532, "UPLINK_KEY="+testKey, "UPLINK_DIAL="+at.String())
+		ready(t, stdout, stderr)
+		conn := must.Get(p.dial(1000, "tcp4", p.lookup("example.test").String()+":443"))(t)
+		must.Do(t, exchange(conn, "hello"))
+		if got := <-b.targets; got != "example.test:443" {
+			t.Errorf("it became CONNECT %s", got)
+		}
+	})
+}
+
 // In a Pod the gateway seals a network that has a device, and the proxy's user alone may use it.
 func TestAPodIsSealedForAllButThePlane(t *testing.T) {
 	inPod(t, func(t *testing.T, p *pod) {

@@ -26,6 +26,9 @@ func main() {
 	cfg.Pod = os.Getenv("POD") != ""
 	if key := os.Getenv("UPLINK_KEY"); key != "" {
 		cfg.Relay = &gateway.Relay{Listen: ":8443", Public: os.Getenv("PUBLIC")}
+		if cfg.Relay.Plane = os.Getenv("UPLINK_DIAL"); cfg.Relay.Plane != "" {
+			cfg.Relay.Listen = ""
+		}
 		cfg.Relay.Key, _ = uplink.ParseKey(key)
 		cfg.Relay.Again, _ = time.ParseDuration(os.Getenv("AGAIN"))
 	}
