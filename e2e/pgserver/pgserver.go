@@ -80,19 +80,12 @@ func Start(t testing.TB) *Server {
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
-// program returns a command that does not run as root, which PostgreSQL refuses: in a user namespace in which this user
-// is another one.
+// program returns a command that does not run as root, which PostgreSQL refuses.
 func (s *Server) program(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, name), args...)
 	cmd.Dir = s.dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
-	if os.Geteuid() == 0 {
-		const another = 65534
-		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: another, HostID: 0, Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: another, HostID: 0, Size: 1}}
-	}
+	drop(cmd)
 	return cmd
 }
 
