@@ -58,7 +58,7 @@ type home struct {
 
 // newHome sets aileron up as a user does. Its settings are the defaults but
 // for the pins that lead the bench's names to the origin, and the rate.
-func newHome(ctx context.Context, binary, dir, originAddr, originRoots, limits, durability string) (*home, error) {
+func newHome(ctx context.Context, binary, dir, originAddr, originRoots, limits, audit string) (*home, error) {
 	h := &home{binary: binary, dir: filepath.Join(dir, "home"), passphrase: "a passphrase of the bench",
 		profile: filepath.Join(dir, "cpu.pprof")}
 	connector := filepath.Join(dir, "connector")
@@ -74,9 +74,7 @@ func newHome(ctx context.Context, binary, dir, originAddr, originRoots, limits, 
 	// The default rate is a bound on an agent, and below what this load reaches.
 	config := "[limits]\nrate = 1000000\n" + limits + "[upstream]\nca = \"" + originRoots + "\"\nresolve = [" +
 		strings.Join(pins, ", ") + "]\n"
-	if durability != "" {
-		config += "[audit]\ndurability = \"" + durability + "\"\n"
-	}
+	config += audit
 	for path, text := range map[string]string{
 		filepath.Join(h.dir, "config.toml"):                   config,
 		filepath.Join(connector, "manifest.toml"):             connectorManifest,

@@ -124,7 +124,7 @@ func (y *fixture) makeHome(ctx context.Context, dir, limits string) (*home, erro
 	if err != nil {
 		return nil, err
 	}
-	return newHome(ctx, binary, dir, y.origin.Addr, y.origin.CAFile, limits, y.options.durability)
+	return newHome(ctx, binary, dir, y.origin.Addr, y.origin.CAFile, limits, y.options.audit())
 }
 
 func (y *fixture) tearDown() {

@@ -57,6 +57,7 @@ func command(ctx context.Context, args []string) error {
 	f.StringVar(&subjects, "subject", "", "which subjects, with commas between (default all; light is always there)")
 	f.IntVar(&opts.turns, "turns", 0, "turns of each subject in each scenario (default 5, quick 3)")
 	f.DurationVar(&opts.window, "window", 0, "how long one turn measures (default 700ms, quick 250ms)")
+	f.StringVar(&opts.ship, "ship", "", "aileron's [audit] ship: a URL as of aileron audit ship (default none)")
 	f.StringVar(&opts.durability, "durability", "", "aileron's [audit] durability (default its own: normal)")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -90,12 +91,27 @@ type options struct {
 	markdown, plot      string
 	docs                bool // write the repository's documents
 	profile             string
-	durability          string
+	durability, ship    string
 	quick               bool
 	share               int // see turn
 	scenarios, subjects []string
 	turns               int
 	window              time.Duration
+}
+
+// audit returns the part [audit] of config.toml, "" if it is aileron's own.
+func (o *options) audit() string {
+	config := ""
+	if o.durability != "" {
+		config += fmt.Sprintf("durability = %q\n", o.durability)
+	}
+	if o.ship != "" {
+		config += fmt.Sprintf("ship = %q\n", o.ship)
+	}
+	if config != "" {
+		config = "[audit]\n" + config
+	}
+	return config
 }
 
 func (o *options) settle() {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// drop lets a command of root run in a user namespace in which this user is another one: the files stay this user's.
+// drop makes a command of root run in a user namespace in which this user is another one. Its files stay this user's.
 func drop(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
 	if os.Geteuid() == 0 {
