@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -162,6 +163,23 @@ func TestTheStreamIsAnExportThatVerifies(t *testing.T) {
 		t.Errorf("another shipper sent %+v", again)
 	}
 	s.verifies(t, home)
+	s.signed(t, home)
+}
+
+// signed fails unless the newest message has the signed head of its last row.
+func (s *server) signed(t testing.TB, home string) {
+	t.Helper()
+	nc := must.Get(nats.Connect("127.0.0.1:" + s.port))(t)
+	defer nc.Close()
+	key := must.Get(audit.PublicKey(filepath.Join(home, "audit.db")))(t)
+	origin, _ := audit.OriginOf(key)
+	stream := must.Get(must.Get(js.New(nc))(t).Stream(t.Context(), "audit"))(t)
+	m := must.Get(stream.GetLastMsgForSubject(t.Context(), "aileron.audit."+origin))(t)
+	note := must.Get(base64.StdEncoding.DecodeString(m.Header.Get("Aileron-Head")))(t)
+	head, _, err := audit.OpenSignedHead(string(note), []string{key})
+	if err != nil || fmt.Sprint(head.Seq) != m.Header.Get("Aileron-Seq") || head.Hash != m.Header.Get("Aileron-Hash") {
+		t.Errorf("the signed head is %+v, %v, and the message %v", head, err, m.Header)
+	}
 }
 
 // Every row is there once, although the server is killed while rows are written and two shippers send them.

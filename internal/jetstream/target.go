@@ -8,6 +8,7 @@ package jetstream
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -34,7 +35,7 @@ const (
 	headerSeq    = "Aileron-Seq"  // the number of the last row
 	headerHash   = "Aileron-Hash" // its hash
 	headerGap    = "Aileron-Gap"  // rows that the log did not have: FIRST-LAST REASON
-	headerNote   = "Aileron-Head" // the signed head, with a dot for each line end
+	headerNote   = "Aileron-Head" // the signed head, in base64
 )
 
 // Bounds of what waits for the server.
@@ -164,7 +165,7 @@ func (t *Target) Send(ctx context.Context, b *ship.Batch) error {
 	m := &nats.Msg{Subject: subjects + b.Origin.ID, Header: nats.Header{headerOrigin: {b.Origin.ID},
 		headerKey: {b.Origin.Key}, headerSeq: {strconv.FormatInt(head.Seq, 10)}, headerHash: {head.Hash}}}
 	if b.Note != "" {
-		m.Header.Set(headerNote, strings.ReplaceAll(b.Note, "\n", "."))
+		m.Header.Set(headerNote, base64.StdEncoding.EncodeToString([]byte(b.Note)))
 	}
 	if g := b.Gap; g != nil {
 		m.Header.Set(headerGap, fmt.Sprintf("%d-%d %s", g.First, g.Last, g.Reason))

@@ -130,5 +130,9 @@ func (s *Shipper) openLog() error {
 		return err
 	}
 	s.file, s.after = now, nil
+	if err := s.log.Foreign(); err != nil {
+		s.closeLog()
+		return &RefusedError{err} // its rows may be hashed differently
+	}
 	return nil
 }
