@@ -116,9 +116,9 @@ func (a *arguments) path() string {
 			b.WriteString(s.Literal)
 			continue
 		}
-		b.WriteString(s.Affix.Before)
+		b.WriteString(s.Literal)
 		if a.op.isCredential(s.Name) {
-			b.WriteString(credentialPlace + s.Affix.After)
+			b.WriteString(credentialPlace + s.After)
 			continue
 		}
 		v, has := a.values[s.Name]
@@ -143,7 +143,7 @@ func (a *arguments) path() string {
 		default:
 			a.writeSegment(&b, s.Name, text)
 		}
-		b.WriteString(s.Affix.After)
+		b.WriteString(s.After)
 	}
 	return b.String()
 }

@@ -105,7 +105,7 @@ func (in *Input) readStyle(n node, left *int) {
 	if !has {
 		return
 	}
-	in.Schema = schema.Read(v, left, func(s string) bool { return !plain.HasControl(s) }, func(place, message string) {
+	in.Schema = schema.Read(v, left, isText, n.diags.pathless, func(place, message string) {
 		n.diags.add(n.at("schema")+place, "%s", message)
 	})
 	switch {
@@ -117,6 +117,9 @@ func (in *Input) readStyle(n node, left *int) {
 		n.diags.add(n.at("schema"), "its type is %q, and the input's is %q", in.Schema.Type, in.Type)
 	}
 }
+
+// isText reports whether s has no control character.
+func isText(s string) bool { return !plain.HasControl(s) }
 
 // checkNames records inputs of one place of which one has a parameter of the other.
 func (op *Operation) checkNames(n node) {

@@ -255,7 +255,7 @@ func (c claimSet) includes(b claimSet) bool {
 func credentialedClaims(s slots) claimSet {
 	var c claimSet
 	for _, method := range s.methods() {
-		for _, op := range s[method] {
+		for _, op := range s.of(method) {
 			if op.Injection == nil {
 				break // those with a credential come first
 			}

@@ -84,7 +84,7 @@ func (in *Injection) setDefaults() {
 	case in.Username != "":
 		in.Format = "Basic {secret}"
 	default:
-		in.Format = in.Kind.row().scheme + " {secret}"
+		in.Format = in.Kind.row().format
 	}
 }
 
@@ -178,7 +178,7 @@ const (
 // kindRow is what the other packages need to know about a kind.
 type kindRow struct {
 	kind     Kind
-	scheme   string // in Authorization, unless the connector declares a format
+	format   string // in Authorization, unless the connector declares one
 	username bool   // the binding has a username, and the value stands in a header
 	login    bool   // the secret is the result of a login, not a thing that a person has at hand
 
@@ -190,10 +190,10 @@ type kindRow struct {
 // new kind is a constant and a row here, and its line in docs/connectors.md;
 // one with a username is also named in vault's Binding.Check.
 var kinds = []kindRow{
-	{kind: KindOAuth2, scheme: "Bearer", login: true},
-	{kind: KindAPIKey, scheme: "Bearer"},
-	{kind: KindBearer, scheme: "Bearer"},
-	{kind: KindBasic, scheme: "Basic", username: true, compose: basicCredentials},
+	{kind: KindOAuth2, format: "Bearer {secret}", login: true},
+	{kind: KindAPIKey, format: "Bearer {secret}"},
+	{kind: KindBearer, format: "Bearer {secret}"},
+	{kind: KindBasic, format: "Basic {secret}", username: true, compose: basicCredentials},
 }
 
 // basicCredentials returns the credentials of the Basic scheme (RFC 7617 section 2).

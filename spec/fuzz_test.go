@@ -114,7 +114,7 @@ func wins(a, b *Operation, path string) bool {
 		case s.IsAlone():
 			return 200
 		case s.Name != "": // the more text, and of as much the more before the variable, the less
-			return 100 - 10*(len(s.Affix.Before)+len(s.Affix.After)) - len(s.Affix.Before)
+			return 100 - 10*(len(s.Literal)+len(s.After)) - len(s.Literal)
 		}
 		return 0
 	}

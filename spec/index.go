@@ -41,12 +41,18 @@ type operationName struct{ fqn, tool, name string }
 // error that names both if two operations of different connectors can be the
 // same request with different credentials.
 func NewIndex(connectors []*Connector) (*Index, error) {
+	operations := 0
+	for _, c := range connectors {
+		for _, t := range c.Tools {
+			operations += len(t.Operations)
+		}
+	}
 	ix := &Index{
 		connectors: slices.Clone(connectors),
 		exact:      map[string]*tree{},
 		wildcard:   map[string]*tree{},
 		byHand:     map[string]*tree{},
-		byName:     map[operationName]*Operation{},
+		byName:     make(map[operationName]*Operation, operations),
 	}
 	for _, c := range connectors {
 		for _, t := range c.Tools {
@@ -208,19 +214,37 @@ type affixed struct {
 
 // slots holds the operations of one template by method, "*" for any. Those with a
 // credential come first, and of equal ones those that judge bodies.
-type slots map[string][]*Operation
+type slots []slot
+
+// slot holds those of one method.
+type slot struct {
+	method string
+	ops    []*Operation
+}
 
 func (s *slots) add(op *Operation) {
-	if *s == nil {
-		*s = slots{}
-	}
 	method := cmp.Or(op.Method, "*")
-	list := (*s)[method]
+	i := slices.IndexFunc(*s, func(o slot) bool { return o.method == method })
+	if i < 0 {
+		i = len(*s)
+		*s = append(*s, slot{method: method})
+	}
+	list := (*s)[i].ops
 	at := slices.IndexFunc(list, func(o *Operation) bool { return o.rank() > op.rank() })
 	if at < 0 {
 		at = len(list)
 	}
-	(*s)[method] = slices.Insert(list, at, op)
+	(*s)[i].ops = slices.Insert(list, at, op)
+}
+
+// of returns the operations of a method alone.
+func (s slots) of(method string) []*Operation {
+	for i := range s {
+		if s[i].method == method {
+			return s[i].ops
+		}
+	}
+	return nil
 }
 
 // rank orders operations of one template and method.
@@ -237,12 +261,12 @@ func (o *Operation) rank() (rank int) {
 // forMethod returns the operations for a method: its own, else those for any.
 func (s slots) forMethod(method string) []*Operation {
 	if !isMethod(method) { // such as "*", or what only a host allowed as it is takes
-		return acceptingMethod(s["*"], method)
+		return acceptingMethod(s.of("*"), method)
 	}
-	if ops := s[method]; len(ops) > 0 {
+	if ops := s.of(method); len(ops) > 0 {
 		return ops
 	}
-	return s["*"]
+	return s.of("*")
 }
 
 // acceptingMethod returns the operations that accept the method, or nil.
@@ -280,7 +304,7 @@ func (t *tree) add(op *Operation) {
 			b.rest.add(op)
 			return
 		case s.Name != "" && !s.IsAlone():
-			b = b.growAffixed(s.Affix)
+			b = b.growAffixed(s.Affix())
 		case s.Name != "":
 			if b.variable == nil {
 				b.variable = &branch{}
@@ -431,7 +455,7 @@ func (b *branch) variables() []*branch {
 func (b *branch) collect(found *[]*Operation, limit int) {
 	for _, s := range []slots{b.here, b.rest, b.all} {
 		for _, method := range s.methods() {
-			for _, op := range s[method] {
+			for _, op := range s.of(method) {
 				if len(*found) >= limit {
 					return
 				}
@@ -454,14 +478,14 @@ func (b *branch) collect(found *[]*Operation, limit int) {
 	}
 }
 
-// methods returns the keys, sorted.
+// methods returns the methods, sorted.
 func (s slots) methods() []string {
 	if len(s) == 0 {
 		return nil
 	}
 	list := make([]string, 0, len(s))
-	for m := range s {
-		list = append(list, m)
+	for _, o := range s {
+		list = append(list, o.method)
 	}
 	slices.Sort(list)
 	return list

@@ -36,44 +36,49 @@ type Input struct {
 	Schema *schema.Schema // nil: the type alone
 }
 
+// inputKeys are the keys of an input, and inputTypes what its type may be.
+var (
+	inputKeys = []string{"name", "type", "required", "description", "in", "values", "escaped_slash", "style", "explode",
+		"schema"}
+	inputTypes = append(InputTypes(), TypeFile, TypeFiles)
+)
+
 // readInputs reads the inputs. The method and the path must have been read.
 func (op *Operation) readInputs(n node) {
-	seen := map[string]bool{}
 	left := schema.MaxSize
 	list := n.list("inputs", false, maxItems)
 	if len(list) > 0 {
 		op.Inputs = make([]Input, 0, len(list))
 	}
 	for i, v := range list {
-		in, ok := n.diags.open(v, n.item("inputs", i), "name", "type", "required", "description", "in",
-			"values", "escaped_slash", "style", "explode", "schema")
+		in, ok := n.diags.open(v, n.item("inputs", i), inputKeys...)
 		if !ok {
 			continue
 		}
-		input := Input{
+		before := op.Inputs
+		op.Inputs = append(op.Inputs, Input{
 			Name:        in.text("name", true),
-			Type:        in.choice("type", append(InputTypes(), TypeFile, TypeFiles)...),
+			Type:        in.choice("type", inputTypes...),
 			Description: in.text("description", false),
 			Required:    in.flag("required"),
-		}
+		})
+		input := &op.Inputs[len(before)]
 		switch {
 		case input.Name == "":
 		case !isParameterName(input.Name):
 			in.diags.add(in.at("name"), "%q is not letters, digits, dots, dashes, underscores and colons", input.Name)
-		case seen[input.Name]:
+		case slices.ContainsFunc(before, func(b Input) bool { return b.Name == input.Name }):
 			in.diags.add(in.at("name"), "%q appears twice", input.Name)
 		}
-		seen[input.Name] = true
 		input.In = cmp.Or(in.choice("in", InPath, InQuery, InBody), op.placeOf(input.Name))
-		if why := op.badPlace(input); why != "" && input.Name != "" {
+		if why := op.badPlace(*input); why != "" && input.Name != "" {
 			in.diags.add(in.at("in"), "%s", why)
 		}
 		if in.flag("escaped_slash") {
 			op.admitSlash(in, input.Name)
 		}
-		op.readValues(in, &input)
+		op.readValues(in, input)
 		input.readStyle(in, &left)
-		op.Inputs = append(op.Inputs, input)
 	}
 	op.checkNames(n)
 }

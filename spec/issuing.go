@@ -14,7 +14,7 @@ func (o *Operation) MayIssueCredentials() bool {
 	}
 	words := append(strings.Split(o.Name, "."), o.Name)
 	for _, s := range o.Path.Segments() {
-		words = append(words, s.Literal, s.Affix.Before, s.Affix.After)
+		words = append(words, s.Literal, s.After)
 	}
 	if slices.Contains(words, "serviceAccounts") && slices.Contains(words, "keys") {
 		return o.Method != "GET"

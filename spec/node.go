@@ -27,9 +27,11 @@ const (
 
 // readJSON returns the value in data, with each mistake in d. It reports false if data cannot be read to its end.
 func readJSON(data []byte, most strictjson.Bounds, d *diagnostics) (any, bool) {
-	return strictjson.Read(data, most,
-		func(path, message string) { d.add(path, "%s", message) })
+	return strictjson.Read(data, most, d.report)
 }
+
+// report adds a mistake.
+func (d *diagnostics) report(path, message string) { d.add(path, "%s", message) }
 
 func isString(v any) bool {
 	_, ok := v.(string)

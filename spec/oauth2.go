@@ -124,7 +124,7 @@ func (op *Operation) takes(s template.Segment, parts []string) bool {
 	value := strings.Join(parts, "%2F")
 	if !s.IsAlone() {
 		var ok bool
-		if value, ok = s.Affix.Value(value); !ok {
+		if value, ok = s.Affix().Value(value); !ok {
 			return false
 		}
 	}

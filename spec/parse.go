@@ -1,10 +1,12 @@
 package spec
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/ALRubinger/aileron/spec/hosts"
 	"github.com/ALRubinger/aileron/spec/internal/plain"
@@ -17,10 +19,13 @@ import (
 const Schema = "aileron.connector.v1"
 
 // Parse reads aileron.connector.v1.json. Its error joins all mistakes;
-// [Diagnostics] returns them one by one.
+// [Diagnostics] returns them one by one. The strings of the connector are parts
+// of data, which must not be changed.
 func Parse(data []byte) (*Connector, error) {
 	var d diagnostics
-	v, ok := readJSON(data, strictjson.Bounds{Size: MaxSpecSize, Depth: maxSpecDepth}, &d)
+	// All connectors of a home are read at each start, and kept: a copy costs as much time as to read a third of it.
+	text := unsafe.String(unsafe.SliceData(data), len(data)) //nolint:gosec // its bytes are not changed
+	v, ok := strictjson.ReadText(text, strictjson.Bounds{Size: MaxSpecSize, Depth: maxSpecDepth}, d.report)
 	if ok && len(d.list) == 0 {
 		// Most have no mistake, and then no path is needed: the second reading is for those that have.
 		c, quick := &Connector{}, diagnostics{pathless: true}
@@ -67,13 +72,13 @@ func (c *Connector) read(v any, d *diagnostics) {
 
 // checkOneKind records the first operation whose credential is of a second kind.
 func (c *Connector) checkOneKind(top node) {
-	kinds := map[Kind]bool{}
+	var kind Kind
 	for i, t := range c.Tools {
 		for j, op := range t.Operations {
 			if op.Injection == nil {
 				continue
 			}
-			if kinds[op.Injection.Kind] = true; len(kinds) == 2 {
+			if kind = cmp.Or(kind, op.Injection.Kind); kind != op.Injection.Kind {
 				top.diags.add(top.item("tools", i)+within("operations", j)+".credential",
 					"it is the second kind; a connector has at most one")
 				return
@@ -109,8 +114,11 @@ func (c *Connector) readTool(top node, v any, path string, seen map[string]bool)
 	operations := n.list("operations", true, 0)
 	names := make(map[string]bool, len(operations))
 	t.Operations = slices.Grow(t.Operations, len(operations))
+	all := make([]Operation, len(operations))
+	known := map[string]HostPattern{}
 	for i, v := range operations {
-		op := c.readOperation(n, v, n.item("operations", i))
+		op := &all[i]
+		c.readOperation(op, n, v, n.item("operations", i), known)
 		op.Tool = t.Name
 		if lower := strings.ToLower(op.Name); names[lower] && lower != "" {
 			n.diags.add(n.item("operations", i)+".name", "%q appears twice", op.Name)
@@ -122,15 +130,18 @@ func (c *Connector) readTool(top node, v any, path string, seen map[string]bool)
 	return t
 }
 
-// readOperation never returns nil, so that indices remain those of the file.
-func (c *Connector) readOperation(tool node, v any, path string) *Operation {
-	op := &Operation{Connector: c, Approval: ApprovalNone}
-	n, ok := tool.diags.open(v, path, "name", "group", "summary", "description", "method", "path", "hosts",
-		"idempotency", "response_timeout", "approval", "credential", "inputs", "audit", "query", "upgrade", "ranges",
-		"packed", "wildcard_credential", "headers", "escaped_slash", "mcp", "graphql", "meter", "meter_model", "body",
-		"content_type", "preview", "optional_slash")
+// operationKeys are the keys of an operation, those of most in front.
+var operationKeys = []string{"name", "group", "summary", "description", "method", "path", "hosts",
+	"idempotency", "response_timeout", "approval", "credential", "inputs", "audit", "query", "upgrade", "ranges",
+	"packed", "wildcard_credential", "headers", "escaped_slash", "mcp", "graphql", "meter", "meter_model", "body",
+	"content_type", "preview", "optional_slash"}
+
+// readOperation reads an operation. known are the hosts of those before.
+func (c *Connector) readOperation(op *Operation, tool node, v any, path string, known map[string]HostPattern) {
+	op.Connector, op.Approval = c, ApprovalNone
+	n, ok := tool.diags.open(v, path, operationKeys...)
 	if !ok {
-		return op
+		return
 	}
 	op.Name, op.Summary, op.Description = n.text("name", true), n.text("summary", false), n.text("description", false)
 	if op.Name != "" && !plain.IsName(op.Name, "._:-") {
@@ -145,7 +156,7 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	if n.flag("optional_slash") && !op.Path.AdmitNoSlash() {
 		n.diags.add(n.at("optional_slash"), "the path has no slash at its end, behind a segment")
 	}
-	op.readHosts(n)
+	op.readHosts(n, known)
 	op.Idempotent = n.choice("idempotency", "idempotent", "none") == "idempotent"
 	op.readResponseTimeout(n)
 	op.Upgrade, op.Ranges, op.Packed = n.choice("upgrade", "websocket"), n.flag("ranges"), n.flag("packed")
@@ -170,7 +181,6 @@ func (c *Connector) readOperation(tool node, v any, path string) *Operation {
 	op.readCredential(n)
 	op.readPreview(n)
 	op.readHeaders(n)
-	return op
 }
 
 // maxResponseTimeout bounds response_timeout.
@@ -211,14 +221,21 @@ func (op *Operation) admitSlash(n node, name string) {
 	op.Path.AdmitSlash(name)
 }
 
-func (op *Operation) readHosts(n node) {
+func (op *Operation) readHosts(n node, known map[string]HostPattern) {
 	for i, v := range n.list("hosts", true, maxItems) {
 		s, ok := v.(string)
 		if !ok {
 			n.diags.add(n.item("hosts", i), "it is not a string")
 			continue
 		}
-		h, err := hosts.ParseDeclared(s)
+		h, isKnown := known[s]
+		var err error
+		if !isKnown {
+			h, err = hosts.ParseDeclared(s)
+		}
+		if err == nil {
+			known[s] = h
+		}
 		switch {
 		case err != nil:
 			n.diags.add(n.item("hosts", i), "%v", err)

@@ -9,10 +9,12 @@ import (
 )
 
 // Read reads the schema of an input, and takes its size from what is left of an operation's. Each mistake is reported
-// with its place below the schema, such as ".properties.id.type". isText reports whether a text may be shown.
-func Read(v any, left *int, isText func(string) bool, report func(place, message string)) *Schema {
+// with its place below the schema, such as ".properties.id.type", or placeless without: to make places takes most of
+// the time. isText reports whether a text may be shown.
+func Read(v any, left *int, isText func(string) bool, placeless bool, report func(place, message string)) *Schema {
 	const root = "x" // of the places
-	r := &reader{left: left, isText: isText, report: func(place, message string) { report(place[len(root):], message) }}
+	r := &reader{left: left, isText: isText, report: func(place, message string) { report(place[len(root):], message) },
+		placeless: placeless}
 	s := r.schema(v, root, 1)
 	if *left < 0 {
 		report("", fmt.Sprintf("the schemas of the operation have more than %d bytes", MaxSize))
@@ -24,6 +26,23 @@ type reader struct {
 	left   *int
 	isText func(string) bool
 	report func(place, message string)
+
+	placeless bool // places are not made
+}
+
+// join returns the place of a key, and entry that of an entry of a list.
+func (r *reader) join(place, key string) string {
+	if r.placeless {
+		return place
+	}
+	return strictjson.Join(place, key)
+}
+
+func (r *reader) entry(place string, i int) string {
+	if r.placeless {
+		return place
+	}
+	return fmt.Sprintf("%s[%d]", place, i)
 }
 
 // take takes the size of a key or a scalar.
@@ -49,7 +68,7 @@ func (r *reader) schema(v any, place string, level int) *Schema {
 		if !r.take(len(f.Key) + len(`"":,`)) {
 			return s
 		}
-		r.key(s, f, strictjson.Join(place, f.Key), level)
+		r.key(s, f, r.join(place, f.Key), level)
 	}
 	r.agree(s, o, place)
 	return s
@@ -68,9 +87,9 @@ func (r *reader) key(s *Schema, f strictjson.Field, at string, level int) {
 		r.properties(s, f.Value, at, level)
 	case "required":
 		for i, v := range r.list(f.Value, at) {
-			name := r.text(v, fmt.Sprintf("%s[%d]", at, i))
+			name := r.text(v, r.entry(at, i))
 			if slices.Contains(s.Required, name) {
-				r.report(fmt.Sprintf("%s[%d]", at, i), "it appears twice")
+				r.report(r.entry(at, i), "it appears twice")
 			}
 			s.Required = append(s.Required, name)
 		}
@@ -137,7 +156,7 @@ func (r *reader) list(v any, at string) []any {
 func (r *reader) scalars(v any, at string) []any {
 	list := r.list(v, at)
 	for i, e := range list {
-		place := fmt.Sprintf("%s[%d]", at, i)
+		place := r.entry(at, i)
 		switch t := e.(type) {
 		case string:
 			r.text(t, place)
@@ -167,7 +186,7 @@ func (r *reader) properties(s *Schema, v any, at string, level int) {
 		return
 	}
 	for _, f := range o {
-		place := strictjson.Join(at, f.Key)
+		place := r.join(at, f.Key)
 		if f.Key == "" {
 			r.report(place, "it has no name")
 		}
@@ -197,11 +216,11 @@ func (r *reader) agree(s *Schema, o strictjson.Object, place string) {
 		switch f.Key {
 		case "properties", "required", "additionalProperties":
 			if s.Type != "object" {
-				r.report(strictjson.Join(place, f.Key), `it is a key of the type "object"`)
+				r.report(r.join(place, f.Key), `it is a key of the type "object"`)
 			}
 		case "items":
 			if s.Type != "array" {
-				r.report(strictjson.Join(place, f.Key), `it is a key of the type "array"`)
+				r.report(r.join(place, f.Key), `it is a key of the type "array"`)
 			}
 		}
 	}

@@ -3,7 +3,7 @@
 //
 // [Read] reads a schema of a specification, and [Schema.Check] checks a value:
 //
-//	s := schema.Read(v, &left, func(place, message string) { … })
+//	s := schema.Read(v, &left, isText, false, func(place, message string) { … })
 //	if m := s.Check(value); m != nil {
 //		return fmt.Errorf("args.item%s: %s", m.Place, m.Text)
 //	}

@@ -21,7 +21,7 @@ func read(t testing.TB, text string) (s *Schema, mistake string) {
 		t.Fatalf("%s is no JSON", text)
 	}
 	left := MaxSize
-	s = Read(v, &left, func(s string) bool { return !strings.Contains(s, "\n") }, func(place, message string) {
+	s = Read(v, &left, func(s string) bool { return !strings.Contains(s, "\n") }, false, func(place, message string) {
 		if mistake == "" {
 			mistake = place + ": " + message
 		}

@@ -98,6 +98,25 @@ type reader struct {
 	// The values of lists and objects that are not read to their end.
 	values []any
 	fields []Field
+	// Where the values of those that are read have their place, one behind the other.
+	listed []any
+	placed []Field
+}
+
+// maxSlab bounds what is allocated at once for the values of lists and objects, in values.
+const maxSlab = 1024
+
+// place returns a copy of values, in the slab, which it makes larger if it is full.
+func place[T any](slab *[]T, values []T) []T {
+	if len(values) == 0 {
+		return []T{}
+	}
+	n := len(*slab)
+	if cap(*slab)-n < len(values) {
+		*slab, n = make([]T, 0, max(len(values), min(max(2*cap(*slab), 8), maxSlab))), 0
+	}
+	*slab = append(*slab, values...)
+	return (*slab)[n:len(*slab):len(*slab)]
 }
 
 // step leads to a field of an object, or to an entry of a list.
@@ -110,19 +129,27 @@ type step struct {
 // be read to its end, and true in spite of a repeated key.
 func Read(data []byte, most Bounds, report func(path, message string)) (v any, ok bool) {
 	if len(data) > most.Size {
+		data = data[:most.Size+1] // no more is looked at
+	}
+	return ReadText(string(data), most, report)
+}
+
+// ReadText is [Read] of a text. The strings of the value are parts of it.
+func ReadText(text string, most Bounds, report func(path, message string)) (v any, ok bool) {
+	if len(text) > most.Size {
 		report("", fmt.Sprintf("it is larger than %d bytes", most.Size))
 		return nil, false
 	}
-	if !utf8.Valid(data) {
+	if !utf8.ValidString(text) {
 		report("", "it is not UTF-8")
 		return nil, false
 	}
-	r := reader{text: string(data), depth: most.Depth, report: report}
+	r := reader{text: text, depth: most.Depth, report: report}
 	v, ok = r.value()
 	if !ok && len(r.way) <= r.depth {
 		r.broken()
 	}
-	if r.space(); ok && r.at < len(data) {
+	if r.space(); ok && r.at < len(text) {
 		report("", "there is something after the end of the JSON value")
 		return nil, false
 	}
@@ -236,7 +263,7 @@ func (r *reader) list() (any, bool) {
 			return nil, false
 		}
 	}
-	list := append([]any{}, r.values[begin:]...)
+	list := place(&r.listed, r.values[begin:])
 	r.values = r.values[:begin]
 	return list, true
 }
@@ -267,7 +294,7 @@ func (r *reader) object() (any, bool) {
 			return nil, false
 		}
 	}
-	o := append(Object{}, r.fields[begin:]...)
+	o := Object(place(&r.placed, r.fields[begin:]))
 	r.fields = r.fields[:begin]
 	return o, true
 }

@@ -7,7 +7,6 @@ package template
 
 import (
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -30,11 +29,11 @@ type Template struct {
 
 // Segment is one of a Template: a literal, or a variable.
 type Segment struct {
-	Literal string // where there is no Name
-	Name    string
-	Affix   plain.Affix // around the variable
-	Rest    bool        // the variable takes the rest of the path
-	Slash   bool        // its value may have an escaped slash
+	Literal string // all of it; of a variable, the text before it
+	Name    string // of the variable; "": it is a literal
+	After   string // the text behind the variable
+	Rest    bool   // the variable takes the rest of the path
+	Slash   bool   // its value may have an escaped slash
 }
 
 // maxSegments bounds a template's depth.
@@ -47,14 +46,14 @@ func Parse(s string) (Template, error) {
 		return Template{}, errors.New("it does not begin with a slash")
 	}
 	t := Template{text: s}
-	parts := strings.Split(strings.TrimSuffix(s[1:], "{$}"), "/")
+	var room [16]string
+	parts := AppendSegments(room[:0], strings.TrimSuffix(s, "{$}"))
 	if strings.HasSuffix(s, "{$}") && parts[len(parts)-1] != "" {
 		return Template{}, errors.New("{$} stands alone in the last segment")
 	}
 	if len(parts) > maxSegments {
 		return Template{}, errors.New("it has too many segments")
 	}
-	seen := map[string]bool{}
 	t.segments = make([]Segment, 0, len(parts))
 	for i, p := range parts {
 		last := i == len(parts)-1
@@ -76,11 +75,10 @@ func Parse(s string) (Template, error) {
 			return Template{}, errors.New("the variable " + strconv.Quote(p) + " takes the rest and does not stand alone")
 		case rest && !last:
 			return Template{}, errors.New("the variable " + strconv.Quote(p) + " takes the rest and does not stand at the end")
-		case seen[name]:
+		case t.Has(name):
 			return Template{}, errors.New("the variable " + strconv.Quote(name) + " appears twice")
 		}
-		seen[name] = true
-		t.segments = append(t.segments, Segment{Name: name, Affix: plain.Affix{Before: before, After: after}, Rest: rest})
+		t.segments = append(t.segments, Segment{Literal: before, Name: name, After: after, Rest: rest})
 	}
 	return t, nil
 }
@@ -96,7 +94,12 @@ func (t Template) IsZero() bool { return t.text == "" }
 
 // Has reports whether t has a variable of that name.
 func (t Template) Has(name string) bool {
-	return slices.ContainsFunc(t.segments, func(s Segment) bool { return s.Name == name && name != "" })
+	for i := range t.segments {
+		if t.segments[i].Name == name && name != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // Match returns the variables of an escaped path, and reports whether t covers
@@ -155,14 +158,17 @@ func AppendSegments(parts []string, path string) []string {
 // value returns the value of the segment's variable, or a part of it, in a segment of a path, and reports whether it
 // has one.
 func (s Segment) value(part string) (string, bool) {
-	if s.Affix != (plain.Affix{}) {
-		return s.Affix.Value(part)
+	if s.Literal != "" || s.After != "" {
+		return s.Affix().Value(part)
 	}
 	return part, plain.IsValue(part) || s.Slash && plain.IsSlashed(part)
 }
 
+// Affix returns what stands around the variable.
+func (s Segment) Affix() plain.Affix { return plain.Affix{Before: s.Literal, After: s.After} }
+
 // IsAlone reports whether the segment is a variable and nothing else.
-func (s Segment) IsAlone() bool { return s.Name != "" && s.Affix == (plain.Affix{}) }
+func (s Segment) IsAlone() bool { return s.Name != "" && s.Literal == "" && s.After == "" }
 
 // AdmitSlash allows escaped slashes in the value of a variable, with "" of each.
 func (t *Template) AdmitSlash(name string) {
@@ -209,7 +215,7 @@ func (t Template) Replace(path, name, value string) (replaced string, ok bool) {
 			if s.Rest {
 				parts = parts[:i+1]
 			}
-			parts[i] = s.Affix.Before + value + s.Affix.After
+			parts[i] = s.Literal + value + s.After
 		}
 	}
 	return "/" + strings.Join(parts, "/"), true
@@ -245,10 +251,10 @@ func (s Segment) resembles(other Segment) bool {
 	case s.Name == "":
 		return other.resembles(s)
 	case other.Name == "":
-		_, ok := s.Affix.Fold().Value(strings.ToLower(other.Literal))
+		_, ok := s.Affix().Fold().Value(strings.ToLower(other.Literal))
 		return ok || s.IsAlone()
 	}
-	return s.Affix.Fold().Overlaps(other.Affix.Fold())
+	return s.Affix().Fold().Overlaps(other.Affix().Fold())
 }
 
 // withoutSlash returns the segments of t without an empty last one.
