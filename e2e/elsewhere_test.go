@@ -1,8 +1,8 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,25 +16,36 @@ import (
 	"github.com/ALRubinger/aileron/sandbox"
 )
 
-// elsewhere is a person whose Docker runs elsewhere, and sees the project and temporary files of this machine.
-func elsewhere(t *testing.T) *user {
-	t.Helper()
-	u := newUser(t, stub.Script{}, "echo")
-	u.engine = "docker"
-	temporary := must.ShortDir(t)
-	recipes.Need(t, "podman", recipes.Base())
-	harness.ElsewhereDocker(t, u.project, temporary)
-	t.Setenv("TMPDIR", temporary)
-	harness.HandOver(t, []string{sandbox.BaseImage().Ref}, "docker")
-	return u
+// elsewhere is a person whose engine runs elsewhere, and sees the project and temporary files of this machine.
+type elsewhere struct {
+	*user
+	harness.Elsewhere
 }
 
-// Docker Desktop cannot run here. What it is to aileron can: an engine with files, networks and processes of its own,
-// of which the API alone is reached. Its sandboxes are sealed like those of an engine of this machine.
-func TestABoxOnAnEngineElsewhereIsSealed(t *testing.T) {
-	harness.Turn(t)
-	u := elsewhere(t)
+func newElsewhere(t *testing.T, engine string, script stub.Script, image recipes.Image, bound ...string) elsewhere {
+	t.Helper()
+	u := newUser(t, script, bound...)
+	u.engine = engine
+	temporary := must.ShortDir(t)
+	recipes.Need(t, "podman", image)
+	e := harness.StartElsewhere(t, engine, u.project, temporary)
+	t.Setenv("TMPDIR", temporary)
+	e.HandOver(t, image.Ref)
+	return elsewhere{u, e}
+}
 
+// Docker Desktop and podman machine cannot run here. What they are to aileron can: an engine with files, networks and
+// processes of its own, of which the API alone is reached. Its sandboxes are sealed like those of one of this machine.
+func TestABoxOnAnEngineElsewhereIsSealed(t *testing.T) {
+	for _, engine := range []string{"docker", "podman"} {
+		t.Run(engine, func(t *testing.T) {
+			harness.Turn(t)
+			newElsewhere(t, engine, stub.Script{}, recipes.Base(), "echo").isSealed(t)
+		})
+	}
+}
+
+func (u elsewhere) isSealed(t *testing.T) {
 	t.Run("a client is served", func(t *testing.T) {
 		r := u.box(`set -e
 curl -sS https://api.echo.example/echo
@@ -59,14 +70,14 @@ curl -sS http://host.docker.internal/`)
 		if fields, _ := started[len(started)-1]["fields"].(map[string]any); fields["sealed"] == false {
 			t.Errorf("session.started has the fields %v", fields)
 		}
-		if left := harness.AileronsOf(t, "docker"); left != "" {
+		if left := u.Left(t); left != "" {
 			t.Errorf("left: %s", left)
 		}
 	})
 	t.Run("a project that it does not see is refused", func(t *testing.T) {
 		other := filepath.Join(filepath.Dir(u.project), "other")
 		must.Do(t, os.Mkdir(other, 0o755))
-		r := u.run("sandbox", "run", "--sandbox=docker", "--dir", other, "--json", "--", "true")
+		r := u.run("sandbox", "run", "--sandbox="+u.engine, "--dir", other, "--json", "--", "true")
 		if r.code != 1 || !strings.Contains(r.out+r.err, `"reason":"project_not_shared"`) ||
 			!strings.Contains(r.out+r.err, "the project "+other) {
 			t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
@@ -74,28 +85,83 @@ curl -sS http://host.docker.internal/`)
 	})
 	t.Run("a carrier that is killed ends it", func(t *testing.T) {
 		u.endsBy(t, "its carrier, and with it the sandbox's only uplink, ended", func(session string) {
-			docker(t, "kill", "aileron-"+session+"-carrier")
+			u.Ask(t, "kill", "aileron-"+session+"-carrier")
 		})
 	})
 	t.Run("nothing outlives aileron", func(t *testing.T) {
 		u.endsBy(t, "", func(session string) {
-			id := docker(t, "inspect", "--format", "{{.Id}}", "aileron-"+session+"-carrier")
+			id := u.Ask(t, "inspect", "--format", "{{.Id}}", "aileron-"+session+"-carrier")
 			for _, pid := range processesOf(t, session, u.project) { // the second one too, which would remove it
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
-			docker(t, "wait", strings.TrimSpace(id))
+			u.Ask(t, "wait", id)
 		})
 		u.box("true") // the next session removes what is left
-		if left := harness.AileronsOf(t, "docker"); left != "" {
+		if left := u.Left(t); left != "" {
 			t.Errorf("left: %s", left)
 		}
 	})
 	t.Run("a volume that is emptied ends it", func(t *testing.T) {
 		u.endsBy(t, "was removed from the volume of the sandbox's sockets", func(session string) {
-			docker(t, "run", "--rm", "--network=none", "--user=0", "--entrypoint=rm", "-v",
+			u.Ask(t, "run", "--rm", "--network=none", "--user=0", "--entrypoint=rm", "-v",
 				"aileron-"+session+"-sockets:/v", sandbox.BaseImage().Ref, "/v/redirect.sock")
 		})
 	})
+}
+
+func TestAnAgentFinishesItsPromptElsewhere(t *testing.T) {
+	harness.Turn(t)
+	a := prompts["claude"]
+	u := newElsewhere(t, "docker", stub.Script{
+		Command: "curl -sS https://api.github.com/user | tee out.txt; cat /proc/1/environ >/tmp/found; echo TOOL-RAN",
+		Hold:    true,
+	}, recipes.Agent(a.agent), a.connector, "github")
+	flags := append([]string{"launch", "--sandbox=docker", "--keep=false", "--dir", u.project}, u.reach()...)
+	cmd := u.command(append(append(flags, a.agent, "--"), a.args...)...)
+	u.finishesItsPrompt(a, cmd, u.searchEngine)
+	if left := u.Left(t); left != "" {
+		t.Errorf("left: %s", left)
+	}
+}
+
+// searchEngine searches what the engine knows of a session's containers, and the memory of its carrier, for secrets.
+func (u elsewhere) searchEngine() {
+	t := u.user.t
+	t.Helper()
+	boxes, carriers := u.boxes(), 0
+	if len(boxes) != 3 {
+		t.Errorf("the containers are %q, want a sandbox's, its gateway's and its carrier's", boxes)
+	}
+	look := func(where, text string) {
+		for _, s := range []string{secret[:16], modelKey[:16], passphrase} {
+			if strings.Contains(text, s) {
+				t.Errorf("%s holds a piece of a secret: %q", where, s)
+			}
+		}
+	}
+	for _, box := range boxes {
+		look("inspect", u.Ask(t, "inspect", box))
+	}
+	for _, file := range must.Get(filepath.Glob("/proc/[0-9]*/cmdline"))(t) {
+		if args, _ := os.ReadFile(file); string(args) != "/aileron\x00carry-sockets\x00" {
+			continue
+		}
+		carriers++
+		dir := filepath.Dir(file)
+		mem := must.Get(os.Open(filepath.Join(dir, "mem")))(t)
+		defer mem.Close()
+		for line := range strings.Lines(string(must.Get(os.ReadFile(filepath.Join(dir, "maps")))(t))) {
+			var from, to int64
+			if _, err := fmt.Sscanf(line, "%x-%x rw", &from, &to); err == nil && to-from < 1<<30 {
+				region := make([]byte, to-from)
+				n, _ := mem.ReadAt(region, from)
+				look("the carrier's memory", string(region[:n]))
+			}
+		}
+	}
+	if carriers == 0 {
+		t.Error("no carrier is found")
+	}
 }
 
 // processesOf returns the processes of aileron whose arguments have the session or the project.
@@ -113,22 +179,12 @@ func processesOf(t *testing.T, session, project string) (pids []int) {
 	return pids
 }
 
-// docker runs Docker's own command line.
-func docker(t *testing.T, args ...string) string {
-	t.Helper()
-	out, err := exec.Command("docker", args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("docker %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
-}
-
 // endsBy runs a box that waits, does something to its session, and expects the box to end for a reason.
-func (u *user) endsBy(t *testing.T, why string, do func(session string)) {
+func (u elsewhere) endsBy(t *testing.T, why string, do func(session string)) {
 	t.Helper()
 	ready := filepath.Join(u.project, "ready")
 	_ = os.Remove(ready)
-	cmd := u.command("sandbox", "run", "--sandbox=docker", "--dir", u.project, "--", "sh", "-c",
+	cmd := u.command("sandbox", "run", "--sandbox="+u.engine, "--dir", u.project, "--", "sh", "-c",
 		`echo "$AILERON_SESSION_ID" >ready.new; mv ready.new ready; sleep 1000`)
 	ended := make(chan result, 1)
 	go func() { ended <- finish(t, cmd) }()
@@ -146,7 +202,7 @@ func (u *user) endsBy(t *testing.T, why string, do func(session string)) {
 	if r.code != 1 || !strings.Contains(strings.Join(strings.Fields(r.err), " "), why) {
 		t.Errorf("exit %d, and it says %s; want %q", r.code, r.err, why)
 	}
-	if left := harness.AileronsOf(t, "docker"); left != "" {
+	if left := u.Left(t); left != "" {
 		t.Errorf("left: %s", left)
 	}
 }

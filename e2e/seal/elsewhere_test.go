@@ -8,14 +8,14 @@ import (
 	"github.com/ALRubinger/aileron/e2e/recipes"
 )
 
-// elsewhere is a person whose Docker runs elsewhere, as Docker Desktop does.
-func elsewhere(t *testing.T) *person {
+// elsewhere is a person whose engine runs elsewhere, as Docker Desktop and podman machine do.
+func elsewhere(t *testing.T, engine string) *person {
 	t.Helper()
-	p := newPerson(t, "docker", 0, must.OpenDir(t))
+	p := newPerson(t, engine, 0, must.OpenDir(t))
 	temporary := must.ShortDir(t)
 	recipes.Need(t, "podman", recipes.Base())
-	harness.ElsewhereDocker(t, p.project, temporary)
+	e := harness.StartElsewhere(t, engine, p.project, temporary)
 	t.Setenv("TMPDIR", temporary)
-	harness.HandOver(t, []string{image}, "docker")
+	e.HandOver(t, image)
 	return p
 }

@@ -50,10 +50,12 @@ func TestNothingLeavesABox(t *testing.T) {
 			rootless(t, engine).tryEverything(harness.RootlessUser, false)
 		})
 	}
-	t.Run("docker, elsewhere", func(t *testing.T) {
-		harness.Turn(t)
-		elsewhere(t).tryEverything(0, false)
-	})
+	for _, engine := range []string{"podman", "docker"} {
+		t.Run(engine+", elsewhere", func(t *testing.T) {
+			harness.Turn(t)
+			elsewhere(t, engine).tryEverything(0, false)
+		})
+	}
 	t.Run("native, as a user", func(t *testing.T) {
 		nativeUser(t).tryEverything(harness.RootlessUser, true)
 	})

@@ -318,7 +318,7 @@ const libpodPath = "/v4.0.0/libpod"
 // libpod sends a request to Podman's own API, and decodes the response, of at
 // most limit bytes, into v.
 func (e *Engine) libpod(ctx context.Context, method, path string, limit int64, v any) error {
-	res, err := request(ctx, e.cli, method, "http://podman"+libpodPath+path, limit)
+	res, err := request(ctx, e.cli, method, engineURL(e.cli, libpodPath+path), limit)
 	if err != nil {
 		return err
 	}
