@@ -107,7 +107,7 @@ prepare:
 prepare-tests:
     @scripts/prepare --tests >/dev/null
 
-# archives of the commit that is checked out, for Linux, with SBOMs and checksums: `just release 0.1.0 dist`
+# archives of the commit that is checked out, for Linux and macOS, with SBOMs and checksums: `just release 0.1.0 dist`
 release number dir:
     scripts/release {{ quote(number) }} {{ quote(dir) }}
 
