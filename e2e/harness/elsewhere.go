@@ -111,7 +111,8 @@ func (e Elsewhere) Ask(t *testing.T, args ...string) string {
 // HandOver loads images of this machine's Podman into the engine.
 func (e Elsewhere) HandOver(t *testing.T, images ...string) {
 	t.Helper()
-	script := `set -o pipefail; env -u CONTAINER_HOST podman save --quiet --multi-image-archive ` + strings.Join(images, " ") + ` | "$@"`
+	save := "env -u CONTAINER_HOST podman save --quiet --multi-image-archive " + strings.Join(images, " ")
+	script := "set -o pipefail; " + save + ` | "$@"`
 	cmd := exec.Command("bash", append([]string{"-c", script, "-", e.Engine}, e.words("load", "--quiet")...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("hand %v over: %v\n%s", images, err, out)
