@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -72,6 +74,25 @@ curl -sS http://host.docker.internal/`)
 		}
 		if left := u.Left(t); left != "" {
 			t.Errorf("left: %s", left)
+		}
+	})
+	t.Run("a port is published", func(t *testing.T) {
+		port := harness.FreePort(t)
+		ended := make(chan result, 1)
+		go func() {
+			ended <- u.box(`exec perl -MIO::Socket::INET -e '
+$l = IO::Socket::INET->new(LocalAddr => "127.0.0.1:8000", Listen => 5) or die;
+open(F, ">listens"); close F;
+$c = $l->accept; print $c "HTTP/1.0 200 OK\r\n\r\nof the sandbox"; close $c'`, "--port", fmt.Sprintf("%d:8000", port))
+		}()
+		harness.WaitFor(t, "the server listens", func() bool {
+			_, err := os.Stat(filepath.Join(u.project, "listens"))
+			return err == nil
+		})
+		res := must.Get(http.Get(fmt.Sprintf("http://127.0.0.1:%d", port)))(t)
+		body, err := io.ReadAll(res.Body)
+		if r := <-ended; err != nil || string(body) != "of the sandbox" || r.code != 0 {
+			t.Errorf("the port responds %q, %v; exit %d\n%s", body, err, r.code, r.err)
 		}
 	})
 	t.Run("a project that it does not see is refused", func(t *testing.T) {
