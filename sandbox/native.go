@@ -168,7 +168,7 @@ func (p *Prepared) runNative(ctx context.Context, b box) (code int, err error) {
 	if b.Live != nil && len(trees) > 0 {
 		b.Live(trees)
 	}
-	return runNativeBox(ctx, b, config)
+	return runNativeBox(ctx, b, config, &p.beside)
 }
 
 // nativeConfig is what package native is asked for.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -17,8 +18,8 @@ import (
 	"github.com/ALRubinger/aileron/sandbox/native"
 )
 
-// runNativeBox starts a native sandbox, and waits for its end.
-func runNativeBox(ctx context.Context, b box, config native.Config) (code int, err error) {
+// runNativeBox starts a native sandbox, and waits for its end. What it leaves to beside need not be waited for by then.
+func runNativeBox(ctx context.Context, b box, config native.Config, beside *sync.WaitGroup) (code int, err error) {
 	if b.Exposing != nil {
 		b.Exposing()
 	}
@@ -33,7 +34,7 @@ func runNativeBox(ctx context.Context, b box, config native.Config) (code int, e
 	if len(made.Unenforced) > 0 && b.Unenforced != nil {
 		b.Unenforced(made.Unenforced)
 	}
-	r := &nativeRunning{b: b, made: made, term: openTerminal(b), window: b.Window}
+	r := &nativeRunning{b: b, made: made, beside: beside, term: openTerminal(b), window: b.Window}
 	defer func() { r.term.Restore(err == nil && code == 0) }()
 	if r.term.Exists() {
 		r.b.Stdout = r.term
@@ -64,6 +65,7 @@ type nativeRunning struct {
 	term      *terminal.Terminal
 	window    terminal.Size
 	output    *output.Output
+	beside    *sync.WaitGroup
 	signalled int
 	killed    bool // by this process
 }
@@ -154,7 +156,7 @@ func (r *nativeRunning) watch(ctx context.Context) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	defer uplink.stop()
+	defer func() { r.beside.Go(uplink.stop) }() // for which the kernel takes some 15 ms
 	stopped, kill := ctx.Done(), (<-chan time.Time)(nil)
 	grace := func() <-chan time.Time { return time.After(cmp.Or(r.b.grace, stopGrace)) }
 	for {
