@@ -95,6 +95,9 @@ func TestANativeSandboxInAContainerIsRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			harness.PodmanIsEnough(t, c.engine)
 			harness.NeedEngine(t, c.engine)
+			if c.name == "rootless" {
+				harness.Turn(t)
+			}
 			image := recipes.Base()
 			recipes.Need(t, c.engine, image)
 			p := newPerson(t, sandbox.Native, 0, must.OpenDir(t))
