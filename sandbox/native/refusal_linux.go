@@ -71,7 +71,7 @@ func explain(step string, of facts) *Refusal {
 		{of.max == "0", "user namespaces are switched off (user.max_user_namespaces is 0)",
 			"sudo sysctl user.max_user_namespaces=15000"}, // which fails in most containers, and says so
 		{denied && of.pod, "this is a Pod of Kubernetes, whose runtime does not let it make sandboxes of its own",
-			"run aileron on a host, or the agent in a Pod beside the proxy, which is then its only way out"},
+			"run aileron on a host, or the agent in a Pod beside the proxy: aileron kube render --help"},
 		{denied && contained, "this is a container, whose engine does not let it make sandboxes of its own",
 			"run aileron on the host of this container, or with an engine: --sandbox=podman or --sandbox=docker"},
 		{of.unprivileged == "0" && !of.root,
