@@ -90,6 +90,7 @@ $c = $l->accept; print $c "HTTP/1.0 200 OK\r\n\r\nof the sandbox"; close $c'`, "
 			return err == nil
 		})
 		res := must.Get(http.Get(fmt.Sprintf("http://127.0.0.1:%d", port)))(t)
+		defer res.Body.Close()
 		body, err := io.ReadAll(res.Body)
 		if r := <-ended; err != nil || string(body) != "of the sandbox" || r.code != 0 {
 			t.Errorf("the port responds %q, %v; exit %d\n%s", body, err, r.code, r.err)
