@@ -3,11 +3,9 @@ package sandbox
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/ALRubinger/aileron/internal/hint"
 	"github.com/ALRubinger/aileron/sandbox/carrier"
-	"github.com/ALRubinger/aileron/sandbox/engine"
 	"github.com/ALRubinger/aileron/sandbox/native"
 )
 
@@ -31,18 +29,6 @@ func RunStage() {
 	}
 }
 
-// UnsharedError is returned where the engine runs elsewhere and does not see a project of this host.
-type UnsharedError struct{ Dir, Engine, Address string }
-
-// ErrorClass and ErrorReason are for --json.
-func (*UnsharedError) ErrorClass() string  { return "invalid_request" }
-func (*UnsharedError) ErrorReason() string { return "project_not_shared" }
-
-func (e *UnsharedError) Error() string {
-	return fmt.Sprintf("give the sandbox the project %s: %s at %s runs elsewhere, and does not see this directory",
-		e.Dir, e.Engine, e.Address)
-}
-
 // carriable finds out how to seal a sandbox although no socket reaches the engine, for the reason why. It is nil where
 // that is not possible either, for the reason that is returned.
 func (e *Engine) carriable(ctx context.Context, s Spec, img Image, why string) (_ *carried, whyNot string, err error) {
@@ -53,8 +39,9 @@ func (e *Engine) carriable(ctx context.Context, s Spec, img Image, why string) (
 		return nil, "", err
 	}
 	if !sees {
-		return nil, "", hint.New(&UnsharedError{s.Dir, e.Kind(), e.Address()}, "share it with the engine's machine "+
-			"(Docker Desktop: Settings, Resources, File sharing; podman machine init --volume), or use an engine on this host")
+		unshared := &carrier.UnsharedError{Dir: s.Dir, Engine: e.Kind(), Address: e.Address()}
+		return nil, "", hint.New(unshared, "share it with the engine's machine (Docker Desktop: Settings, Resources, "+
+			"File sharing; podman machine init --volume), or use an engine on this host")
 	}
 	about, err := e.About(ctx)
 	if err != nil {
@@ -64,25 +51,12 @@ func (e *Engine) carriable(ctx context.Context, s Spec, img Image, why string) (
 	if c.binary, err = s.Carrier(c.arch); err != nil {
 		return nil, fmt.Sprintf("%s, and %v", why, err), nil
 	}
-	for _, parent := range engine.FileParents() {
-		if seen, err := e.seesFilesIn(ctx, img, parent); err != nil {
-			return nil, "", err
-		} else if seen {
-			c.files = parent
-			return c, "", nil
-		}
+	seen := false
+	c.files, seen, err = carrier.FilesParent(func(dir string) (bool, error) { return e.sees(ctx, img, dir) })
+	if err != nil || seen {
+		return c, "", err
 	}
 	return nil, why + ", and it sees neither this host's temporary directory nor the user's cache directory", nil
-}
-
-// seesFilesIn reports whether the engine sees the files of a directory that is made in parent.
-func (e *Engine) seesFilesIn(ctx context.Context, img Image, parent string) (bool, error) {
-	dir, err := engine.MakeDirIn(parent)
-	if err != nil {
-		return false, nil
-	}
-	defer os.RemoveAll(dir)
-	return e.sees(ctx, img, dir)
 }
 
 // carrierConfig is the container that carries the sandbox's sockets.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ALRubinger/aileron/internal/procid"
+	"github.com/ALRubinger/aileron/sandbox/carrier"
 	"github.com/ALRubinger/aileron/sandbox/engine"
 )
 
@@ -72,23 +73,9 @@ func (e *Engine) Sweep(ctx context.Context, alive func(session string) bool) (_ 
 			}
 		}
 	}
-	faults = append(faults, e.sweepSockets(ctx, alive, until))
+	dead := func(v engine.Listed) bool { return v.Named(namePrefix) && !lives(v, alive, until) }
+	faults = append(faults, carrier.RemoveVolumes(ctx, e.Engine, labelRole, "sockets", dead))
 	return len(removed), errors.Join(faults...)
-}
-
-// sweepSockets removes the volumes of carriers of sessions that do not live any more.
-func (e *Engine) sweepSockets(ctx context.Context, alive func(session string) bool, until time.Time) error {
-	if started, _ := e.Local(); started {
-		return nil // one of this host has none
-	}
-	volumes, err := e.VolumesLabelled(ctx, labelRole, "sockets")
-	var faults []error
-	for _, v := range volumes {
-		if v.Named(namePrefix) && !lives(v, alive, until) {
-			faults = append(faults, e.RemoveVolume(ctx, v.ID))
-		}
-	}
-	return errors.Join(append(faults, err)...)
 }
 
 // EndOrphans ends the processes of containers of sessions that the engine has

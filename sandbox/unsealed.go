@@ -2,14 +2,10 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/ALRubinger/aileron/internal/system"
-	"github.com/ALRubinger/aileron/sandbox/engine"
+	"github.com/ALRubinger/aileron/sandbox/carrier"
 )
 
 // sealable reports whether this engine can seal a sandbox: its containers must
@@ -42,35 +38,11 @@ func (e *Engine) sealable(ctx context.Context, image Image, dir string) (ok bool
 		"no unix socket crosses into its containers", e.Kind(), e.Address()), nil
 }
 
-// sees mounts a directory of this host into a container, and reports whether a
-// file of it is there.
+// sees reports whether the engine sees a directory of this host.
 func (e *Engine) sees(ctx context.Context, img Image, dir string) (bool, error) {
 	img, _, err := e.pin(ctx, img)
 	if err != nil {
 		return false, err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return false, fmt.Errorf("try the engine's mounts: %w", err)
-	}
-	mark, err := os.CreateTemp(dir, "mark-")
-	if err != nil {
-		return false, fmt.Errorf("try the engine's mounts: %w", err)
-	}
-	_ = mark.Close()
-	defer os.Remove(mark.Name())
-	config := scratch(img)
-	config.Mounts = []engine.Mount{{Source: dir, Target: "/host"}}
-	id, err := e.CreateScratch(ctx, config)
-	if ctx.Err() != nil {
-		return false, ctx.Err()
-	}
-	if err != nil {
-		return false, nil // Docker refuses a mount whose source it does not see
-	}
-	defer func() { _ = e.Remove(context.WithoutCancel(ctx), id) }()
-	_, err = e.Stat(ctx, id, "/host/"+filepath.Base(mark.Name()))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
+	return carrier.Sees(ctx, e.Engine, scratch(img), dir)
 }
