@@ -89,7 +89,8 @@ $c = $l->accept; print $c "HTTP/1.0 200 OK\r\n\r\nof the sandbox"; close $c'`, "
 			_, err := os.Stat(filepath.Join(u.project, "listens"))
 			return err == nil
 		})
-		res := must.Get(http.Get(fmt.Sprintf("http://127.0.0.1:%d", port)))(t)
+		res, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d", port))
+		must.Do(t, err)
 		defer res.Body.Close()
 		body, err := io.ReadAll(res.Body)
 		if r := <-ended; err != nil || string(body) != "of the sandbox" || r.code != 0 {
