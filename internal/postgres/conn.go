@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,12 +51,12 @@ func Parse(text string, env func(string) string) (*Database, error) {
 		return nil, errors.New("it is not a URL of PostgreSQL: postgres://USER@HOST:PORT/DATABASE")
 	}
 	q := u.Query()
-	host := hostOf(u, q, env)
-	if q.Get("sslmode") == "" && env("PGSSLMODE") == "" && !isLocal(host) {
+	config, err := parse(u)
+	if err == nil && q.Get("sslmode") == "" && env("PGSSLMODE") == "" && !staysHere(config) {
 		q.Set("sslmode", "verify-full")
 		u.RawQuery = q.Encode()
+		config, err = parse(u)
 	}
-	config, err := pgconn.ParseConfigWithOptions(u.String(), pgconn.ParseConfigOptions{ConnStringAllowedKeys: keys})
 	if err != nil {
 		if _, secret := u.User.Password(); secret || q.Has("password") {
 			return nil, errors.New("it is not a valid URL of PostgreSQL")
@@ -71,20 +72,22 @@ func Parse(text string, env func(string) string) (*Database, error) {
 	return &Database{config: config}, nil
 }
 
-// hostOf returns the host that a URL names, or the environment.
-func hostOf(u *url.URL, q url.Values, env func(string) string) string {
-	for _, host := range []string{q.Get("host"), u.Hostname(), env("PGHOST")} {
-		if host != "" {
-			return host
-		}
-	}
-	return ""
+func parse(u *url.URL) (*pgconn.Config, error) {
+	return pgconn.ParseConfigWithOptions(u.String(), pgconn.ParseConfigOptions{ConnStringAllowedKeys: keys})
+}
+
+// staysHere reports whether each connection that may be tried stays on this machine. Besides the URL, the environment
+// and a service file of libpq's name hosts, and each may name several.
+func staysHere(config *pgconn.Config) bool {
+	return isLocal(config.Host) && !slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool {
+		return !isLocal(f.Host)
+	})
 }
 
 // isLocal reports whether a connection to the host stays on this machine.
 func isLocal(host string) bool {
 	addr, err := netip.ParseAddr(host)
-	return host == "" || host == "localhost" || strings.HasPrefix(host, "/") || err == nil && addr.IsLoopback()
+	return host == "localhost" || strings.HasPrefix(host, "/") || err == nil && addr.IsLoopback()
 }
 
 // String returns the host and the name of the database.
@@ -164,6 +167,13 @@ func (d *Database) query(ctx context.Context, sql string, args ...string) (all r
 	_, err = result.Close()
 	return all, err
 }
+
+// ownNames makes names without a schema those of PostgreSQL itself for a transaction. Where roles may create objects in
+// the schema public, a function or an operator there that fits the types better would run with the rights of who asks.
+const ownNames = "SET LOCAL search_path = pg_catalog, pg_temp"
+
+// beginReading begins a transaction that reads the database as it is now.
+const beginReading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; " + ownNames
 
 // exec executes statements without arguments.
 func (d *Database) exec(ctx context.Context, sql string) error {

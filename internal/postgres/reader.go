@@ -28,7 +28,7 @@ func OpenReader(ctx context.Context, d *Database, origin string) (*Reader, error
 	if err := d.check(ctx); err != nil {
 		return nil, err
 	}
-	if err := d.exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); err != nil {
+	if err := d.exec(ctx, beginReading); err != nil {
 		return nil, r.failed(err)
 	}
 	found, err := d.query(ctx, "SELECT origin FROM aileron.origins WHERE $1 IN ('', origin) LIMIT 2", origin)
@@ -388,7 +388,7 @@ const followEvery = time.Second
 func (r *Reader) news(
 	ctx context.Context, filter audit.Filter, at map[string]int64, show func(audit.Row) error,
 ) error {
-	if err := r.failed(r.d.exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")); err != nil {
+	if err := r.failed(r.d.exec(ctx, beginReading)); err != nil {
 		return err
 	}
 	now, err := r.ends(ctx)

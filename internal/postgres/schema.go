@@ -24,7 +24,7 @@ const schemaVersion = 1
 // that it had, 0 if there was none, and the one that it has. The role must own the schema, or be able to create it.
 func (d *Database) Migrate(ctx context.Context) (had, has int, err error) {
 	// One process migrates, and others wait for it.
-	if err := d.exec(ctx, "BEGIN; SELECT pg_advisory_xact_lock("+lockOf("schema")+")"); err != nil {
+	if err := d.exec(ctx, "BEGIN; "+ownNames+"; SELECT pg_advisory_xact_lock("+lockOf("schema")+")"); err != nil {
 		return 0, 0, fmt.Errorf("migrate %s: %w", d, err)
 	}
 	had, err = d.migrate(ctx)

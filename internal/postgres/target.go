@@ -103,7 +103,7 @@ const (
 // slow disk, is bounded. The temporary table is created in each transaction, because a pool may give each another
 // connection.
 func begin(origin string) string {
-	return "BEGIN; SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '60s'; " +
+	return "BEGIN; " + ownNames + "; SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '60s'; " +
 		"SET LOCAL client_min_messages = warning; " +
 		"SELECT pg_advisory_xact_lock(" + lockOf(origin) + "); " +
 		"CREATE TEMPORARY TABLE IF NOT EXISTS " + temporary + " (" + definitions() + ") ON COMMIT DELETE ROWS"

@@ -71,7 +71,7 @@ func (d *Database) Verify(ctx context.Context, origin string, keys []string) (v 
 	if err := d.check(ctx); err != nil {
 		return v, err
 	}
-	if err := d.exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); err != nil {
+	if err := d.exec(ctx, beginReading); err != nil {
 		return v, fmt.Errorf("verify %s: %w", d, err)
 	}
 	defer d.Close()
@@ -206,7 +206,11 @@ func (d *Database) signatures(ctx context.Context, v *OriginVerdict, keys []stri
 		_ = json.Unmarshal([]byte(f[2]), &fields) // if it fails, there is no note
 		v.signed(audit.Head{Seq: number(f[0]) - 1, Hash: f[1]}, number(f[0]), fields.Checkpoint, keys)
 	}
-	if v.Last-max(v.Signed, v.First-1) > unsignedRows {
+	switch {
+	case v.Rows > 0 && v.Signed == 0:
+		v.Findings = append(v.Findings, Finding{v.Last, "no row of it has a signed head: who has its key has not sent it, " +
+			"or could not sign"})
+	case v.Last-max(v.Signed, v.First-1) > unsignedRows:
 		v.Findings = append(v.Findings, Finding{v.Last, fmt.Sprintf("no signed head follows row %d, and one is due every "+
 			"1000 rows", max(v.Signed, v.First))})
 	}
