@@ -201,6 +201,10 @@ func (s *Shipper) at(head audit.Head) {
 
 // holds returns an error unless the log has, or had, the newest row of the target.
 func (s *Shipper) holds(ctx context.Context, head audit.Head) error {
+	if head.Seq < 0 || (head.Seq > 0) != (head.Hash != "") { // the hash of a row that the log lacks is "", too
+		return Refusef("%s has %d as the number of its newest row of this log (origin %s), with the hash %q", s.target,
+			head.Seq, s.origin.ID, head.Hash)
+	}
 	before, newest, err := s.log.Ends(ctx)
 	if err != nil || head.Seq < before.Seq || head == before {
 		return err // of the rows that were pruned, the newest alone can be compared
