@@ -288,3 +288,28 @@ func TestAnApprovalIsForWhatTheRequestNames(t *testing.T) {
 		}
 	}
 }
+
+// A preview that fails, as an agent can have it do by spending a budget, does not pass for one that was compared.
+func TestWhatWasNotComparedIsNotSeen(t *testing.T) {
+	for answer, problem := range map[string]string{
+		`{"title":"T"}`:                   "the response has no head.sha",
+		`{"title":"T","head":{"sha":[]}}`: "the response has no head.sha",
+		`[]`:                              "the response has nothing",
+		`<html>`:                          "the response is not JSON",
+		"":                                "status 404",
+	} {
+		p := newPreviews(t, func(w http.ResponseWriter, _ *http.Request) {
+			if answer == "" {
+				w.WriteHeader(http.StatusNotFound)
+			}
+			_, _ = io.WriteString(w, answer)
+		})
+		got := p.later("https://api.good.example/v1/things/7/pinned", `{"sha":"abc"}`, "Content-Type", "application/json")
+		v, id := p.of()
+		if v == nil || !strings.Contains(v.Problem, problem) || v.Differs != "its sha was not compared with head.sha" {
+			t.Errorf("%s: the preview is %+v", answer, v)
+		}
+		p.approve(id)
+		got()
+	}
+}

@@ -129,6 +129,9 @@ func (p *printer) preview(v *approval.Preview) {
 	name := termsafe.Line(v.Tool + " " + v.Operation)
 	if v.Problem != "" {
 		p.own("no preview (%s): %s", name, termsafe.Line(v.Problem))
+		if v.Differs != "" {
+			p.own("that is not of what the request names: %s", termsafe.Line(v.Differs))
+		}
 		return
 	}
 	p.own("what the service says (%s); an agent may have written parts of it:", name)

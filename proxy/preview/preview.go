@@ -114,6 +114,10 @@ func (p *Previewer) begin(q approval.Question, op *spec.Operation, under *proxy.
 	p.calls[q.ID] = f
 	p.under.Go(func() {
 		out := p.fetch(q, op, under)
+		// Or a preview that was made to fail would pass for one that is equal.
+		if m := op.Preview.Match; out.Problem != "" && len(m) > 0 {
+			out.Differs = fmt.Sprintf("its %s was not compared with %s", m[0].Name, m[0].Path)
+		}
 		p.queue.SetPreview(q.ID, out)
 		p.mu.Lock()
 		defer p.mu.Unlock()
