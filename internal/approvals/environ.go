@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Environ is the environment of the programs that this host runs about approvals. The nil one is this process's own.
+// Environ is the environment of the programs that this host runs for a session: about approvals, and for credentials.
+// The nil one is this process's own.
 type Environ struct {
 	mu   sync.Mutex
 	vars []string
@@ -50,6 +51,14 @@ func leadsInto(entry string, dirs []string) bool {
 		return within(entry, dirs) != ""
 	}
 	return slices.ContainsFunc(dirs, func(dir string) bool { return names(entry, dir) })
+}
+
+// Start returns start for programs that get this environment.
+func (e *Environ) Start(start func(*exec.Cmd) error) func(*exec.Cmd) error {
+	return func(cmd *exec.Cmd) error {
+		cmd.Env = e.list()
+		return start(cmd)
+	}
 }
 
 // list returns the variables; nil for the environment of this process.

@@ -3,6 +3,7 @@ package approvals
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -43,7 +44,9 @@ func TestNoProgramIsFoundWhereASandboxWrites(t *testing.T) {
 		n := NewNotifier(Notifier{Command: []string{command}, Environ: e})
 		must.Do(t, n.run(context.Background(), "text"))
 	}
-	if got := string(must.Get(os.ReadFile(said))(t)); got != "mine\nmine\n" {
+	cmd := exec.Command("/bin/sh", "-c", filepath.Join(mine, "outer")) //nolint:noctx // as programs about credentials
+	must.Do(t, e.Start(func(c *exec.Cmd) error { return c.Run() })(cmd))
+	if got := string(must.Get(os.ReadFile(said))(t)); got != "mine\nmine\nmine\n" {
 		t.Errorf("what ran was %q", got)
 	}
 	if _, err := e.find("no-such-program"); err == nil {

@@ -37,7 +37,7 @@ func (o *SecretSource) Credential(
 	line := command.Command{"/bin/sh", "-c", o.Exec}
 	if _, err := line.Run(ctx, nil); err != nil {
 		return c, hint.New(fmt.Errorf("read the secret: %w", err),
-			`run the command yourself: it must print only the secret, or {"value": "…", "expires_at": "…"}`)
+			`run the command yourself, in the directory /: it must print only the secret, or {"value": "…", "expires_at": "…"}`)
 	}
 	return line.Credential()
 }

@@ -76,8 +76,8 @@ func (c Command) Credential() (out vault.Credential, err error) {
 // Start starts a program. Nil is [exec.Cmd.Start].
 type Start func(*exec.Cmd) error
 
-// Run runs the program and returns what it printed. The program and what it started end with ctx, after a minute, or
-// when it prints too much.
+// Run runs the program in the directory / and returns what it printed. The program and what it started end with ctx,
+// after a minute, or when it prints too much.
 func (c Command) Run(ctx context.Context, start Start) (Value, error) {
 	if start == nil {
 		start = (*exec.Cmd).Start
@@ -86,6 +86,7 @@ func (c Command) Run(ctx context.Context, start Start) (Value, error) {
 	defer cancel()
 	cmd := exec.Command(c[0], c[1:]...) //nolint:gosec,noctx // the owner's own; its whole group ends with ctx
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Dir = "/" // not the project, in which git, or an interpreter, would find what an agent wrote
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = start(cmd)

@@ -3,7 +3,9 @@ package command
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -64,6 +66,17 @@ func TestNothingOfASecretIsInAnError(t *testing.T) {
 	if _, err := (Command{"/nonexistent/prog", testSecret}).Run(t.Context(), nil); err == nil ||
 		strings.Contains(err.Error(), testSecret) {
 		t.Errorf("without a program: %v", err)
+	}
+}
+
+// An agent writes to the directory in which a session was started: a program that runs there runs what it wrote.
+func TestAProgramDoesNotRunInTheProject(t *testing.T) {
+	project := t.TempDir()
+	must.Do(t, os.WriteFile(filepath.Join(project, "helper"), []byte("printf written-by-an-agent"), 0o600))
+	t.Chdir(project)
+	v, err := shell("if test -e ./helper; then . ./helper; else printf %s " + testSecret + "; fi").Run(t.Context(), nil)
+	if err != nil || v.Secret.Reveal() != testSecret {
+		t.Errorf("the secret is %q, %v", v.Secret.Reveal(), err)
 	}
 }
 

@@ -66,8 +66,8 @@ func Launcher(a *cli.App, opts *cli.SessionOptions) (*launch.Launcher, error) {
 	}, nil
 }
 
-// openSession opens the session that s describes, with the flags and config.toml. environ is of the programs about
-// approvals.
+// openSession opens the session that s describes, with the flags and config.toml. environ is of the programs that
+// the host runs.
 func openSession(
 	ctx context.Context, a *cli.App, opts *cli.SessionOptions, conf config.Config, environ *approvals.Environ,
 	s session.Options,
@@ -124,7 +124,7 @@ func describeTraffic(
 	}
 	s.Project = opts.ProjectFile()
 	s.Version, s.UpstreamCA = a.Build.String(), cmp.Or(opts.UpstreamCA, conf.Upstream.CA)
-	s.Capture, s.Export, s.Locks, s.Start = opts.Capture, a.ExportTarget(), a.Locks, a.Protected.Start
+	s.Capture, s.Export, s.Locks, s.Start = opts.Capture, a.ExportTarget(), a.Locks, environ.Start(a.Protected.Start)
 	return nil
 }
 
