@@ -33,7 +33,8 @@ type Relay struct {
 	dial    string       // the address of the plane; "" for one that dials in
 
 	mu      sync.Mutex
-	plane   string // its instance; "" for none
+	plane   string    // its instance; "" for none
+	control *tls.Conn // by which it introduced itself last
 	changed chan struct{}
 }
 
@@ -72,7 +73,7 @@ func (r *Relay) Serve(ctx context.Context, l net.Listener) {
 		}
 		r.keep(conn)
 	})
-	r.forget("")
+	r.forget(nil)
 }
 
 // Connect connects to the plane that listens at address, and again whenever it is lost, until ctx ends.
@@ -116,8 +117,8 @@ func (r *Relay) meet(ctx context.Context, conn *tls.Conn) error {
 	if err := r.judge(ctx, conn, h); err != nil {
 		return errors.Join(err, reply(conn, verdict{Error: err.Error()}))
 	}
-	r.have(h.Instance) // before the plane learns that it may open streams
-	defer r.forget(h.Instance)
+	r.have(h.Instance, conn) // before the plane learns that it may open streams
+	defer r.forget(conn)
 	if err := reply(conn, verdict{}); err != nil {
 		return err
 	}
@@ -155,21 +156,26 @@ func (r *Relay) judge(ctx context.Context, conn *tls.Conn, h hello) error {
 	return r.cfg.Accept(ctx, at.Addr().Unmap(), h.Ports, h.Files)
 }
 
-// have makes an instance the relay's plane.
-func (r *Relay) have(instance string) {
+// have makes an instance the relay's plane. It may be so already: it has lost a connection whose end is not seen here
+// yet.
+func (r *Relay) have(instance string, control *tls.Conn) {
 	r.mu.Lock()
-	r.plane = instance
+	before := r.control
+	r.plane, r.control = instance, control
 	close(r.changed)
 	r.changed = make(chan struct{})
 	r.mu.Unlock()
+	if before != nil {
+		_ = before.NetConn().Close()
+	}
 	r.sweep()
 }
 
-// forget ends the use of an instance, or of any.
-func (r *Relay) forget(instance string) {
+// forget ends the use of the plane that introduced itself last by a connection, or of any.
+func (r *Relay) forget(control *tls.Conn) {
 	r.mu.Lock()
-	if instance == "" || r.plane == instance {
-		r.plane = ""
+	if control == nil || r.control == control {
+		r.plane, r.control = "", nil
 	}
 	r.mu.Unlock()
 	r.sweep()

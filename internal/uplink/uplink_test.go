@@ -302,6 +302,64 @@ func TestASecondPlaneDoesNotTakeTheFirstOnesPlace(t *testing.T) {
 	}
 }
 
+// The network ends the plane's connection without a word to the relay, which sees its end only after the plane is back.
+func TestAConnectionThatIsLostOnOneSideDoesNotEndTheNextOne(t *testing.T) {
+	k, log := key(t), &logged{}
+	l, between := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t), must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	hellos := make(chan struct{}, 16)
+	relay := must.Get(uplink.NewRelay(uplink.RelayConfig{Key: k, Log: log.logger(),
+		Accept: func(context.Context, netip.Addr, []uint16, map[string][]byte) error {
+			hellos <- struct{}{}
+			return nil
+		}}))(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { relay.Serve(ctx, l) })
+	ends := make(chan [2]net.Conn, 1) // of the first connection, which is the plane's control
+	running.Go(func() {
+		for first := true; ; first = false {
+			near, err := between.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				_ = near.Close()
+				return
+			}
+			if first {
+				ends <- [2]net.Conn{near, far}
+			}
+			running.Go(func() {
+				if _, _ = io.Copy(far, near); !first {
+					_ = far.Close()
+				}
+			})
+			running.Go(func() { _, _ = io.Copy(near, far); _ = near.Close() })
+		}
+	})
+	plane := must.Get(uplink.Dial(uplink.Config{Key: k, Address: between.Addr().String()}))(t)
+	go echo(plane.Proxy, "")
+	t.Cleanup(func() {
+		plane.Close()
+		_ = between.Close()
+		cancel()
+		running.Wait()
+	})
+	<-hellos
+	ask(t, relay, uplink.Proxy, "")
+	control := <-ends
+	_ = control[0].Close()
+	<-hellos
+	_ = control[1].Close()
+	harness.WaitFor(t, "the relay to see the end of the first connection", func() bool {
+		return strings.Contains(log.String(), "the plane was lost")
+	})
+	if got := ask(t, relay, uplink.Proxy, "hello"); got != "hello" {
+		t.Errorf("after that, a client got %q", got)
+	}
+}
+
 func TestARelayThatObjectsIsNotServed(t *testing.T) {
 	k := key(t)
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
