@@ -65,6 +65,10 @@ func TestARelayElsewhereIsServed(t *testing.T) {
 	}
 	w.waitFor(t, "it is ready", func() bool { status, _ := w.probe(t, "/readyz"); return status == 200 })
 	transport.CloseIdleConnections()
+	w.write(t, "grants.toml", "")
+	if next := <-files; len(next["env"]) == 0 || string(next["env"]) == string(got["env"]) {
+		t.Errorf("after a change of the grants the sandbox has the variables %s", next["env"])
+	}
 	must.Do(t, w.end())
 	w.checkLeaks(t)
 }

@@ -133,10 +133,6 @@ func (s *server) open(ctx context.Context) (err error) {
 	if err = s.place.publish(files); err != nil {
 		return err
 	}
-	// Connectors that come later have placeholders of their own.
-	s.session.Follow(ctx, surface, func(context.Context, session.Surface) error {
-		return s.place.publish(publicFiles(s.session))
-	})
 	if s.Health != "" {
 		if s.health, err = s.serveHealth(ctx); err != nil {
 			return err
@@ -145,6 +141,16 @@ func (s *server) open(ctx context.Context) (err error) {
 	if err = s.listen(ctx, files); err != nil {
 		return err
 	}
+	// Connectors that come later have placeholders of their own.
+	s.session.Follow(ctx, surface, func(context.Context, session.Surface) error {
+		files := publicFiles(s.session)
+		if s.uplink != nil {
+			if err := s.uplink.Publish(files); err != nil {
+				return err
+			}
+		}
+		return s.place.publish(files)
+	})
 	h := s.session.Health()
 	s.Log.Info("ready", "session_id", s.session.ID(), "dir", s.place.dir, "public", s.place.public, "grants", s.Grants,
 		"connectors", h.Connectors, "credentials", h.Credentials)

@@ -104,5 +104,9 @@ func refusal(err error) string {
 	case strings.Contains(err.Error(), "unsupported versions"):
 		return "it speaks no TLS 1.3"
 	}
-	return err.Error()
+	text := err.Error()
+	return text[:min(len(text), maxReason)] // it may quote what the client sent
 }
+
+// maxReason is how many bytes of a reason are logged.
+const maxReason = 200

@@ -17,6 +17,7 @@
 package uplink
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -24,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -37,7 +39,7 @@ type Config struct {
 	// Address is where to dial, or to listen, as host:port.
 	Address string
 	// Files are what the sandbox may read of the session, by base name; together less than 4 MiB. The relay gets them
-	// whenever it connects.
+	// whenever it connects: see [Uplink.Publish].
 	Files map[string][]byte
 	// Ports are TCP ports on which this plane listens otherwise. The relay refuses a plane of which it reaches one:
 	// what the relay reaches, the sandbox reaches.
@@ -60,6 +62,10 @@ type Uplink struct {
 	running   sync.WaitGroup
 	connected atomic.Int32
 	refused   complaints
+
+	mu       sync.Mutex
+	files    map[string][]byte
+	controls map[*tls.Conn]bool // by which relays have got files
 }
 
 // Dial returns an uplink that connects to the relay at the configured address, and again whenever the relay is lost,
@@ -109,13 +115,32 @@ func newUplink(cfg Config) (*Uplink, error) {
 	id := make([]byte, instanceSize)
 	_, _ = rand.Read(id) // it never fails
 	u := &Uplink{cfg: cfg, tls: c, instance: hex.EncodeToString(id), refused: complaints{log: cfg.Log}}
-	if _, err := u.hello(); err != nil {
+	u.files, u.controls = cfg.Files, map[*tls.Conn]bool{}
+	if _, err := u.hello(cfg.Files); err != nil {
 		return nil, err
 	}
 	u.ctx, u.stop = context.WithCancel(context.Background())
 	u.listeners = map[Kind]*listener{Proxy: newListener(), Redirect: newListener()}
 	u.Proxy, u.Redirect = u.listeners[Proxy], u.listeners[Redirect]
 	return u, nil
+}
+
+// Publish replaces the files of the sandbox. The relay gets them as it gets the first ones, by a connection that takes
+// the place of the old one; those of clients stay.
+func (u *Uplink) Publish(files map[string][]byte) error {
+	if _, err := u.hello(files); err != nil {
+		return err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if maps.EqualFunc(u.files, files, bytes.Equal) {
+		return nil
+	}
+	u.files = files
+	for control := range u.controls {
+		_ = control.NetConn().Close()
+	}
+	return nil
 }
 
 // Connected reports whether a relay is there.
@@ -148,6 +173,10 @@ func (u *Uplink) keepDialling() {
 		if u.ctx.Err() != nil {
 			return
 		}
+		if errors.Is(err, net.ErrClosed) { // by Publish
+			_ = wait(u.ctx, firstPause)
+			continue
+		}
 		if text := fmt.Sprint(err); text != last { // not once a second for as long as a Pod is away
 			last = text
 			u.cfg.Log.Warn("the relay cannot be reached, or was lost; dialling again",
@@ -172,9 +201,11 @@ func (u *Uplink) attach() error {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = control.Close() })
 	defer stop()
-	if err := u.introduce(control); err != nil {
+	left, err := u.introduce(control)
+	if err != nil {
 		return err
 	}
+	defer left()
 	u.connected.Add(1)
 	defer u.connected.Add(-1)
 	at := control.RemoteAddr().String() // a name may stand for several relays
@@ -237,7 +268,8 @@ func (u *Uplink) connect(address string, purpose byte) (*tls.Conn, error) {
 func (u *Uplink) arrived(conn *tls.Conn, purpose byte) {
 	if purpose == purposeHello {
 		defer conn.Close()
-		if u.introduce(conn) == nil {
+		if left, err := u.introduce(conn); err == nil {
+			defer left()
 			u.connected.Add(1)
 			defer u.connected.Add(-1)
 			_ = beat(conn)

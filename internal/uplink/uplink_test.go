@@ -16,6 +16,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -153,6 +154,31 @@ func TestClientsReachThePlaneWhicheverSideDials(t *testing.T) {
 	}
 }
 
+// What is granted later has variables of its own: the sandbox gets them, and its clients keep their connections.
+func TestTheSandboxGetsTheFilesOfNow(t *testing.T) {
+	for _, planeDials := range []bool{true, false} {
+		k := key(t)
+		p := newPair(t, planeDials, k, k)
+		<-p.files
+		conn := must.Get(p.relay.Open(t.Context(), uplink.Proxy))(t)
+		theirs := must.Get(p.plane.Proxy.Accept())(t)
+		must.Do(t, p.plane.Publish(map[string][]byte{"ca.pem": []byte("root"), "env": []byte("A=b")}))
+		if got := string((<-p.files)["env"]); got != "A=b" {
+			t.Errorf("the relay has the file %q", got)
+		}
+		go echo(p.plane.Proxy, "")
+		if got := ask(t, p.relay, uplink.Proxy, "next"); got != "next" {
+			t.Errorf("the next client got %q", got)
+		}
+		must.Get(io.WriteString(theirs, "kept"))(t)
+		must.Get(io.ReadFull(conn, make([]byte, 4)))(t)
+		_, _ = conn.Close(), theirs.Close()
+		if p.plane.Publish(map[string][]byte{"../x": nil}) == nil {
+			t.Error("a file that is elsewhere was published")
+		}
+	}
+}
+
 // stranger returns a certificate that no session has.
 func stranger(t *testing.T) tls.Certificate {
 	t.Helper()
@@ -189,6 +215,8 @@ func TestOthersAreRefusedByName(t *testing.T) {
 				{"TLS 1.2", with(func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), "it speaks no TLS 1.3"},
 				{"a browser", with(func(c *tls.Config) { c.NextProtos = []string{"h2"} }), "it does not speak aileron-uplink/1"},
 				{"no TLS", nil, "it does not speak TLS"},
+				{"many protocols", with(func(c *tls.Config) { c.NextProtos = slices.Repeat([]string{strings.Repeat("x", 250)}, 99) }),
+					"unsupported application protocols"},
 			} {
 				raw := must.Get(net.Dial("tcp", p.at))(t)
 				_ = raw.SetDeadline(time.Now().Add(harness.Patience))
@@ -207,6 +235,11 @@ func TestOthersAreRefusedByName(t *testing.T) {
 				harness.WaitFor(t, c.who+": its refusal in the log", func() bool {
 					return strings.Contains(p.log.String(), c.want)
 				})
+			}
+			for line := range strings.Lines(p.log.String()) {
+				if len(line) > 1000 {
+					t.Errorf("a client that was refused has filled a line of the log with %d bytes", len(line))
+				}
 			}
 			ask(t, p.relay, uplink.Proxy, "the session's own")
 		})

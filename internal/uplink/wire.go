@@ -53,10 +53,10 @@ type verdict struct {
 	Error string `json:"error,omitempty"`
 }
 
-// hello returns the message of this plane.
-func (u *Uplink) hello() ([]byte, error) {
+// hello returns the message of this plane with files.
+func (u *Uplink) hello(files map[string][]byte) ([]byte, error) {
 	size := 0
-	for name, data := range u.cfg.Files {
+	for name, data := range files {
 		if !isFileName(name) {
 			return nil, fmt.Errorf("open the uplink: %q is no name of a file", name)
 		}
@@ -65,7 +65,7 @@ func (u *Uplink) hello() ([]byte, error) {
 	if size > maxFiles {
 		return nil, fmt.Errorf("open the uplink: its files have %d bytes, at most %d", size, maxFiles)
 	}
-	return json.Marshal(hello{Instance: u.instance, Files: u.cfg.Files, Ports: u.cfg.Ports})
+	return json.Marshal(hello{Instance: u.instance, Files: files, Ports: u.cfg.Ports})
 }
 
 // isFileName reports whether the name is one of a file in a directory, and an ordinary one.
@@ -78,9 +78,26 @@ func isFileName(name string) bool {
 	return name != "" && name[0] != '.' && len(name) <= 64
 }
 
-// introduce sends the plane's hello, and returns the relay's objection.
-func (u *Uplink) introduce(conn *tls.Conn) error {
-	message, err := u.hello()
+// introduce sends the plane's hello, and returns the relay's objection. Until left is called, Publish ends conn.
+func (u *Uplink) introduce(conn *tls.Conn) (left func(), err error) {
+	u.mu.Lock()
+	files := u.files
+	u.controls[conn] = true
+	u.mu.Unlock()
+	left = func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		delete(u.controls, conn)
+	}
+	if err := u.introduceWith(conn, files); err != nil {
+		left()
+		return nil, err
+	}
+	return left, nil
+}
+
+func (u *Uplink) introduceWith(conn *tls.Conn, files map[string][]byte) error {
+	message, err := u.hello(files)
 	if err != nil {
 		return err
 	}
