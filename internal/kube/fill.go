@@ -59,7 +59,7 @@ func (o Options) block(name string) (string, error) {
 			if i == 0 {
 				lines.WriteString("command:\n")
 			}
-			lines.WriteString("- " + quote(arg) + "\n")
+			lines.WriteString("- " + quote(literal(arg)) + "\n")
 		}
 		return lines.String(), nil
 	case "env":
@@ -100,6 +100,9 @@ func (o Options) values() *strings.Replacer {
 		"<<planeUser>>", strconv.Itoa(planeUser), "<<gatewayUser>>", strconv.Itoa(gatewayUser),
 		"<<agentUser>>", strconv.Itoa(o.AgentUser), "<<portList>>", strings.Join(ports, ","))
 }
+
+// literal returns what kubelet makes s of: it expands $(NAME), and takes $$ for $.
+func literal(s string) string { return strings.ReplaceAll(s, "$", "$$") }
 
 // quote returns a string as YAML reads it, on one line: JSON is YAML.
 func quote(s string) string {
