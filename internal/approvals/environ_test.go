@@ -44,7 +44,7 @@ func TestNoProgramIsFoundWhereASandboxWrites(t *testing.T) {
 		n := NewNotifier(Notifier{Command: []string{command}, Environ: e})
 		must.Do(t, n.run(context.Background(), "text"))
 	}
-	cmd := exec.Command("/bin/sh", "-c", filepath.Join(mine, "outer")) //nolint:noctx // as programs about credentials
+	cmd := exec.Command("/bin/sh", "-c", filepath.Join(mine, "outer"))
 	must.Do(t, e.Start(func(c *exec.Cmd) error { return c.Run() })(cmd))
 	if got := string(must.Get(os.ReadFile(said))(t)); got != "mine\nmine\nmine\n" {
 		t.Errorf("what ran was %q", got)

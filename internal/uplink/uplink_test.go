@@ -198,6 +198,7 @@ func TestOthersAreRefusedByName(t *testing.T) {
 			go echo(p.plane.Proxy, "")
 			ask(t, p.relay, uplink.Proxy, "the session's own")
 			role := map[bool]string{true: "plane", false: "relay"}[planeDials]
+			protocols := slices.Repeat([]string{strings.Repeat("x", 250)}, 99)
 			own := tls.Config{InsecureSkipVerify: true, NextProtos: []string{"aileron-uplink/1"}}
 			with := func(change func(*tls.Config)) *tls.Config {
 				c := own.Clone()
@@ -215,8 +216,7 @@ func TestOthersAreRefusedByName(t *testing.T) {
 				{"TLS 1.2", with(func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), "it speaks no TLS 1.3"},
 				{"a browser", with(func(c *tls.Config) { c.NextProtos = []string{"h2"} }), "it does not speak aileron-uplink/1"},
 				{"no TLS", nil, "it does not speak TLS"},
-				{"many protocols", with(func(c *tls.Config) { c.NextProtos = slices.Repeat([]string{strings.Repeat("x", 250)}, 99) }),
-					"unsupported application protocols"},
+				{"many protocols", with(func(c *tls.Config) { c.NextProtos = protocols }), "unsupported application protocols"},
 			} {
 				raw := must.Get(net.Dial("tcp", p.at))(t)
 				_ = raw.SetDeadline(time.Now().Add(harness.Patience))

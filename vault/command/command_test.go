@@ -74,7 +74,7 @@ func TestAProgramDoesNotRunInTheProject(t *testing.T) {
 	project := t.TempDir()
 	must.Do(t, os.WriteFile(filepath.Join(project, "helper"), []byte("printf written-by-an-agent"), 0o600))
 	t.Chdir(project)
-	v, err := shell("if test -e ./helper; then . ./helper; else printf %s " + testSecret + "; fi").Run(t.Context(), nil)
+	v, err := shell("if test -e ./helper; then . ./helper; else printf %s "+testSecret+"; fi").Run(t.Context(), nil)
 	if err != nil || v.Secret.Reveal() != testSecret {
 		t.Errorf("the secret is %q, %v", v.Secret.Reveal(), err)
 	}
