@@ -21,7 +21,7 @@ const maxHeartFiles = 20
 
 // The most that the command line holds, in all and in one package: what several commands do belongs below internal.
 const (
-	maxCommandLines = 8600
+	maxCommandLines = 8000
 	maxNounLines    = 1500
 )
 
