@@ -269,6 +269,9 @@ func (p *person) others() {
 	p.run("setup", "opencode", "--yes", "--sandbox=off", "--key-file", key, "--github-token-file", key, "--provider",
 		"anthropic", "--passphrase-file", filepath.Join(p.in, "passphrase"))
 	p.run("demo", "--sandbox=off")
+	p.run("kube")
+	p.must("kube", "render", "fix-1", "--shape", "pods", "--image", "registry.example/aileron:1",
+		"--agent-image", "registry.example/agent:1", "--", "agent", "a prompt")
 	for _, r := range p.rows() {
 		if r.Decision == audit.DecisionRejected && r.ConnectorFQN != "" && r.Path != "" {
 			p.run("allow", r.ID, "--yes")

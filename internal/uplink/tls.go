@@ -1,6 +1,7 @@
 package uplink
 
 import (
+	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -29,48 +30,68 @@ func (e *PeerError) Error() string {
 		e.Want, e.Fingerprint)
 }
 
-// config returns the TLS configuration of a role, for either side of a connection. No authority and no name is
-// involved: the peer is whom the pinned key belongs to. A stolen certificate does not help, because TLS 1.3 has each
-// side sign the handshake.
+// config returns the TLS configuration of a role, for either side of a connection. No authority is involved but the
+// peer's own key, which both sides derive. A stolen certificate does not help, because TLS 1.3 has each side sign the
+// handshake.
 func (k Key) config(own role) (*tls.Config, error) {
 	pair, err := k.pair(own)
 	if err != nil {
 		return nil, err
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	der, err := certificate(own, pair, own.host())
 	if err != nil {
 		return nil, err
-	}
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "aileron " + own.String()},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(10, 0, 0),
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, pair.Public(), pair)
-	if err != nil {
-		return nil, fmt.Errorf("make the certificate of the %s: %w", own, err)
 	}
 	peer := !own
 	theirs, err := k.pair(peer)
 	if err != nil {
 		return nil, err
 	}
-	spki, err := x509.MarshalPKIXPublicKey(theirs.Public())
+	// The one that the peer shows is signed by the same key. crypto/x509 takes one with the same names for the same.
+	root, err := certificate(peer, theirs)
 	if err != nil {
 		return nil, err
 	}
-	pin := sha256.Sum256(spki)
+	parsed, err := x509.ParseCertificate(root)
+	if err != nil {
+		return nil, err
+	}
+	pin := sha256.Sum256(parsed.RawSubjectPublicKeyInfo)
+	roots := x509.NewCertPool()
+	roots.AddCert(parsed)
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{protocol},
-		Certificates:           []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: pair}},
-		ClientAuth:             tls.RequireAnyClientCert,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: pair}},
+		RootCAs:      roots, ServerName: peer.host(),
+		ClientAuth:             tls.RequireAnyClientCert, // VerifyConnection knows the only one
 		SessionTicketsDisabled: true,
-		//nolint:gosec // VerifyConnection pins the peer's key instead
-		InsecureSkipVerify: true,
-		VerifyConnection:   func(cs tls.ConnectionState) error { return verify(cs, pin, peer) },
+		VerifyConnection:       func(cs tls.ConnectionState) error { return verify(cs, pin, peer) },
 	}, nil
+}
+
+// host is the name in the certificate of a role.
+func (r role) host() string { return r.String() + ".uplink.aileron.internal" }
+
+// certificate returns a certificate of a role that its own key signs. It has no end, and does not depend on clocks that
+// agree: the key is that of one session.
+func certificate(r role, pair ed25519.PrivateKey, hosts ...string) ([]byte, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "aileron " + r.String()}, DNSNames: hosts,
+		NotBefore: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC),
+		NotAfter:  time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), // RFC 5280 section 4.1.2.5: none
+		IsCA:      true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, pair.Public(), pair)
+	if err != nil {
+		return nil, fmt.Errorf("make the certificate of the %s: %w", r, err)
+	}
+	return der, nil
 }
 
 // verify accepts the peer whose public key has the hash pin.
@@ -91,8 +112,12 @@ func verify(cs tls.ConnectionState, pin [sha256.Size]byte, peer role) error {
 // refusal returns why a handshake failed, as a log has it.
 func refusal(err error) string {
 	var other *PeerError
+	var unknown *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
 	switch {
+	case errors.As(err, &unknown) && len(unknown.UnverifiedCertificates) > 0:
+		got := sha256.Sum256(unknown.UnverifiedCertificates[0].RawSubjectPublicKeyInfo)
+		return (&PeerError{Want: relayRole.String(), Fingerprint: hex.EncodeToString(got[:])}).Error()
 	case errors.As(err, &other):
 		return other.Error()
 	case errors.As(err, &record):
@@ -104,9 +129,6 @@ func refusal(err error) string {
 	case strings.Contains(err.Error(), "unsupported versions"):
 		return "it speaks no TLS 1.3"
 	}
-	text := err.Error()
-	return text[:min(len(text), maxReason)] // it may quote what the client sent
+	const most = 200 // it may quote what the client sent
+	return err.Error()[:min(len(err.Error()), most)]
 }
-
-// maxReason is how many bytes of a reason are logged.
-const maxReason = 200
