@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -19,34 +18,34 @@ import (
 // good: no capability in any set, none to be gained by executing a program, no
 // supplementary group.
 func (c Config) dropPrivileges() error {
-	if c.KeepUser {
-		return DropCapabilities()
-	}
 	// The bounding set first: changing it takes CAP_SETPCAP, which is lost with
 	// the user.
-	if err := dropBounding(onAllThreads); err != nil {
+	if err := dropBounding(); err != nil {
 		return err
 	}
-	if err := becomeUser(c.User); err != nil {
-		return err
+	if !c.KeepUser {
+		if err := becomeUser(c.User); err != nil {
+			return err
+		}
 	}
 	return dropCapabilities()
 }
 
-// DropCapabilities empties the permitted, effective, inheritable and ambient set of every thread of the process, for
-// good, and sets no-new-privileges: no thread can gain a capability then. The bounding set, which has no effect after
-// that, is emptied for the calling thread, and so for the programs that it starts. In a new user namespace it is full,
-// and each of its 41 capabilities would stop all threads. DropCapabilities takes CAP_SETPCAP; the caller has locked its
-// thread.
+// DropBoundingSet empties the bounding and the ambient set of every thread of the process. In a new user namespace that
+// takes 41 stops of all threads: a program that can drop it calls this first, while it has few. It takes CAP_SETPCAP.
+func DropBoundingSet() error { return dropBounding() }
+
+// DropCapabilities empties every capability set of every thread of the process,
+// for good, and sets no-new-privileges. It takes CAP_SETPCAP.
 func DropCapabilities() error {
-	if err := dropBounding(onThisThread); err != nil {
+	if err := dropBounding(); err != nil {
 		return err
 	}
 	return dropCapabilities()
 }
 
-// dropBounding empties the bounding and the ambient set of threads.
-func dropBounding(on func(trap, a1, a2, a3 uintptr) syscall.Errno) error {
+// dropBounding empties the bounding and the ambient set.
+func dropBounding() error {
 	for c := uintptr(0); ; c++ {
 		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
 		if errors.Is(err, unix.EINVAL) && c > 0 {
@@ -55,10 +54,10 @@ func dropBounding(on func(trap, a1, a2, a3 uintptr) syscall.Errno) error {
 		if err != nil {
 			return fmt.Errorf("read the bounding set: %w", err)
 		}
-		if has == 0 { // as most in a container: each drop may stop all threads
+		if has == 0 { // as most: each drop stops all threads
 			continue
 		}
-		if errno := on(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0); errno != 0 {
+		if errno := onAllThreads(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0); errno != 0 {
 			return fmt.Errorf("empty the bounding set: %w", explain(errno))
 		}
 	}
@@ -104,12 +103,6 @@ func dropCapabilities() error {
 	return nil
 }
 
-// onThisThread is onAllThreads for the calling thread alone.
-func onThisThread(trap, a1, a2, a3 uintptr) syscall.Errno {
-	_, _, errno := syscall.RawSyscall6(trap, a1, a2, a3, 0, 0, 0)
-	return errno
-}
-
 //go:uintptrescapes
 func onAllThreads(trap, a1, a2, a3 uintptr) syscall.Errno {
 	_, _, errno := syscall.AllThreadsSyscall6(trap, a1, a2, a3, 0, 0, 0)
@@ -126,31 +119,24 @@ func explain(errno syscall.Errno) error {
 // checkDropped returns an error if, in the kernel's own account, a thread of the
 // process still has a privilege.
 func (c Config) checkDropped() error {
-	if c.KeepUser {
-		return checkThreads("*", unprivileged())
-	}
 	want := unprivileged()
-	ids := fmt.Sprintf("%d %d %d %d", c.User, c.User, c.User, c.User)
-	want["Uid"], want["Gid"], want["Groups"], want["CapBnd"] = ids, ids, "", "0"
-	return checkThreads("*", want)
+	if !c.KeepUser {
+		ids := fmt.Sprintf("%d %d %d %d", c.User, c.User, c.User, c.User)
+		want["Uid"], want["Gid"], want["Groups"] = ids, ids, ""
+	}
+	return checkThreads(want)
 }
 
-// CheckDropped returns an error if, in the kernel's own account, a thread of the process has a capability or can gain
-// one, or the calling one, which is locked, has something in its bounding set.
-func CheckDropped() error {
-	own := unprivileged()
-	own["CapBnd"] = "0"
-	return errors.Join(checkThreads("*", unprivileged()), checkThreads(strconv.Itoa(unix.Gettid()), own))
-}
+// CheckDropped returns an error if, in the kernel's own account, a thread of the
+// process has a capability, or can gain one.
+func CheckDropped() error { return checkThreads(unprivileged()) }
 
-// unprivileged is what the kernel shows of a thread that has no capability and gains none.
 func unprivileged() map[string]string {
-	return map[string]string{"NoNewPrivs": "1", "CapInh": "0", "CapPrm": "0", "CapEff": "0", "CapAmb": "0"}
+	return map[string]string{"NoNewPrivs": "1", "CapInh": "0", "CapPrm": "0", "CapEff": "0", "CapBnd": "0", "CapAmb": "0"}
 }
 
-// checkThreads checks threads of this process by their ids, * for all.
-func checkThreads(ids string, want map[string]string) error {
-	files, err := filepath.Glob("/proc/self/task/" + ids + "/status")
+func checkThreads(want map[string]string) error {
+	files, err := filepath.Glob("/proc/self/task/*/status")
 	if err != nil || len(files) == 0 {
 		return errors.New("/proc shows no thread of this process")
 	}

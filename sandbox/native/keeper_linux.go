@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"runtime"
 	"runtime/debug"
 	"strconv"
 	"syscall"
@@ -20,8 +19,11 @@ import (
 
 // RunStage runs a process of a sandbox's own, and does not return.
 func RunStage() {
-	runtime.LockOSThread() // the bounding set of capabilities is a thread's
-	debug.SetGCPercent(-1) // until what is said next
+	debug.SetGCPercent(-1) // until it is set up
+	if err := gateway.DropBoundingSet(); err != nil {
+		fmt.Fprintf(os.Stderr, "%s%v\n", refused, err)
+		os.Exit(1)
+	}
 	stage := runInit
 	if os.Args[0] == keeperName {
 		stage = runKeeper
