@@ -17,7 +17,6 @@ func TestAProgramThatPrintsACredentialIsNoneOfTheProject(t *testing.T) {
 	mine := filepath.Join(filepath.Dir(u.project), "bin")
 	must.Do(t, os.Mkdir(mine, 0o755))
 	program := func(dir, prints string) {
-		//nolint:gosec // a program
 		must.Do(t, os.WriteFile(filepath.Join(dir, "print-token"), []byte("#!/bin/sh\necho '"+prints+"'\n"), 0o755))
 	}
 	program(mine, secret)
